@@ -5,8 +5,9 @@ its statement, until one fails: quick ones that execute few lines first, and dif
 test with other parameters. Faults in compiled functions are tried uncompiled: coverage does not see compiled
 code, and numba's cache does not notice a change in a function that another file calls.
 
-Each process has a copy of the tree, and runs the tests of a fault in a fork of itself that has the libraries,
-but not the package, imported already.
+Each process has a copy of the tree, and a child that has collected all tests once. The tests of a fault run
+in a fork of that child, whose functions get the code of the mutated source. Only a fault that changes what is
+executed on import is tried in a process that has imported the libraries, but not the package.
 """
 
 import argparse
@@ -33,18 +34,27 @@ import numba
 import pytest
 from numba.core import caching
 
-from mutants.plugin import MAX_TEST_SECONDS, Recorder, TimeLimit
+from mutants.plugin import Runner, Template
 from mutants.sample import draw_mutants
 
 ENVIRONMENT = {"SCIPY_ARRAY_API": "1", "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1"}  # read on import
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "-m", "not heavy")
 OPTIONS += ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # plugins may be imported already
 IGNORED = shutil.ignore_patterns(".*", "results", "_build", "dist")
-MIN_TESTS = 40  # of a mutant, if so many execute it, however long they take
-MAX_SECONDS = 30.0  # of a mutant, for all its tests, by their recorded times
+MAX_SECONDS = 15.0  # of a mutant, for all its tests, by their recorded times
+TEST_OVERHEAD = 0.02  # seconds of fixtures and of pytest
 MAX_FILE_SECONDS = 3600.0  # to record a file of tests
-SLOWEST = {True: 5.0, False: 2.0}  # seconds of processor time of the tests used: compiled, uncompiled
 UNCOMPILED = ("tests/core/", "tests/data/", "tests/solvers/")  # the tests that are recorded uncompiled, too
+
+
+class Limits(NamedTuple):
+    """Seconds of processor time of a test; one that takes longer is not used, or has failed."""
+
+    recording: float
+    judging: float
+
+
+LIMITS = {True: Limits(3.0, 10.0), False: Limits(1.5, 10.0)}  # compiled, uncompiled
 
 
 def import_libraries(root):
@@ -65,59 +75,79 @@ def import_libraries(root):
     )
 
 
-def start_process(root, folder):
+def start_process(root, folder, files):
     """Copy the tree with its bytecode and compiled code, and let numba use the latter for mutants, too."""
-    global tree
-    tree = Path(shutil.copytree(root, Path(folder, str(os.getpid())), ignore=IGNORED))
+    global tree, collected
+    tree, collected = Path(shutil.copytree(root, Path(folder, str(os.getpid())), ignore=IGNORED)), files
+    sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     stamp = caching._SourceFileBackedLocatorMixin.get_source_stamp
-    stamps = cache(lambda path: stamp(SimpleNamespace(_py_file=path)))
-    caching._SourceFileBackedLocatorMixin.get_source_stamp = lambda locator: stamps(
-        locator._py_file.replace(str(tree), str(root))
+    stamps = {str(path): stamp(SimpleNamespace(_py_file=path)) for path in tree.glob("src/**/*.py")}
+    caching._SourceFileBackedLocatorMixin.get_source_stamp = lambda locator: (
+        stamps.get(locator._py_file) or stamp(locator)
     )
-    if (tree / "fuzz" / "warm.py").exists():
-        run_in_fork(lambda: importlib.import_module("fuzz.warm").warm_up(), MAX_FILE_SECONDS)
 
 
-def run_pytest(plugin, tests, seconds, compiled):
-    """Exit code of pytest in a fork (-1: it takes too long), and what the plugin wrote, if anything."""
-    out = tree.parent / f"{tree.name}.out"
-    out.unlink(missing_ok=True)
-
-    def run():
-        if not compiled:
-            numba.config.DISABLE_JIT, os.environ["NUMBA_DISABLE_JIT"] = True, "1"
-        if plugin is TimeLimit:  # keep no bytecode of mutants
-            sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
-        limit = MAX_TEST_SECONDS if plugin is TimeLimit else SLOWEST[compiled]
-        return pytest.main([*OPTIONS, *tests], plugins=[plugin(out, limit)])
-
-    return run_in_fork(run, seconds), out.read_text() if out.exists() else None
+def enter_tree():
+    """Work in the copy of the tree, without any output."""
+    os.chdir(tree)
+    silence = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(silence, stream)
+    paths = [str(tree / "src"), str(tree / "tests"), str(Path(__file__).parents[1])]
+    sys.path[:0] = paths
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
 
 
-def run_in_fork(function, seconds):
-    """Call a function in a fork, in the copy of the tree; its exit code, or -1 if it takes too long.
+def run_pytest(plugin, files, compiled):
+    if not compiled:
+        numba.config.DISABLE_JIT, os.environ["NUMBA_DISABLE_JIT"] = True, "1"
+    pytest.main([*OPTIONS, f"--basetemp={tree}.tmp", *files], plugins=[plugin])
 
-    The limit is processor time; on the clock it may take ten times as long.
+
+@cache
+def start_template(compiled):
+    """A process that has collected all tests, as a connection to send requests to."""
+    connection, its_connection = multiprocessing.Pipe()
+    if os.fork() == 0:
+        try:
+            connection.close()  # so that this process ends when its parent does
+            enter_tree()
+            has_warm_up = compiled and (tree / "fuzz" / "warm.py").exists()
+            template = Template(LIMITS[compiled], its_connection, run_in_fork, has_warm_up)
+            run_pytest(template, collected[compiled], compiled)
+        finally:
+            os._exit(0)
+    its_connection.close()
+    connection.recv()  # "ready": the package must be imported before a file of it is mutated
+    return connection
+
+
+def ask_template(compiled, *request):
+    connection = start_template(compiled)
+    connection.send(request)
+    return connection.recv()
+
+
+def run_in_fork(function, seconds, *args):
+    """Exit code of a function in a fork, or -1 if it takes too long, and what it returns, or None.
+
+    The limit is processor time; on the clock it may take five times as long.
     """
+    out = Path(f"{tree}.out")
+    out.unlink(missing_ok=True)
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             os.setpgid(0, 0)
             resource.setrlimit(resource.RLIMIT_CPU, (round(seconds), round(seconds)))
-            os.chdir(tree)
-            silence = os.open(os.devnull, os.O_RDWR)
-            for stream in range(3):
-                os.dup2(silence, stream)
-            paths = [str(tree / "src"), str(tree / "tests"), str(Path(__file__).parents[1])]
-            sys.path[:0] = paths
-            os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-            code = function() or 0
+            out.write_text(json.dumps(function(*args)))
+            code = 0
         finally:
-            os._exit(code if isinstance(code, int) else 0)
+            os._exit(code)
     with suppress(OSError):
         os.setpgid(pid, pid)
-    code, ends = None, time.monotonic() + 10 * seconds
+    code, ends = None, time.monotonic() + 5 * seconds
     try:
         while code is None and time.monotonic() < ends:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -128,7 +158,9 @@ def run_in_fork(function, seconds):
             os.killpg(pid, signal.SIGKILL)
         if code is None:
             os.waitpid(pid, 0)
-    return -1 if code in (None, -signal.SIGKILL, -signal.SIGXCPU) else code
+    if code == 0:
+        return 0, json.loads(out.read_text())
+    return -1 if code in (None, -signal.SIGKILL, -signal.SIGXCPU) else code, None
 
 
 def record(root, file, compiled):
@@ -136,18 +168,17 @@ def record(root, file, compiled):
 
     Kept in .mutants while the source, the test file and what test files share are the same.
     """
-    shared = {*root.glob("src/**/*.py"), *root.glob("tests/**/*.py")}
-    shared -= {*root.glob("tests/**/test_*.py")} - {file}
+    shared = {*tree.glob("src/**/*.py"), *tree.glob("tests/**/*.py")}
+    shared -= {*tree.glob("tests/**/test_*.py")} - {tree / file}
     key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(shared))).hexdigest()[:16]
-    kept = root / ".mutants" / f"{file.stem}-{key}{'' if compiled else '-uncompiled'}.json"
+    kept = root / ".mutants" / f"{Path(file).stem}-{key}{'' if compiled else '-uncompiled'}.json"
     if not kept.exists():
-        name = file.relative_to(root).as_posix()
-        code, found = run_pytest(Recorder, [name], MAX_FILE_SECONDS, compiled)
-        if found is None:
-            print(f"{file.name} is not used: pytest ends with {code} before any test has run.", flush=True)
+        code, found = ask_template(compiled, "record", MAX_FILE_SECONDS, file)
+        if code != 0:
+            print(f"{file} is not used: its tests could not be recorded ({code}).", flush=True)
             return {"seconds": {}, "lines": {"": {}, "fixtures": {}}}
         kept.parent.mkdir(exist_ok=True)
-        kept.write_text(found)
+        kept.write_text(json.dumps(found))
     return json.loads(kept.read_text())
 
 
@@ -165,25 +196,48 @@ def mutated(mutant):
         os.utime(path, ns=times)
 
 
+def run_after_import(tests, compiled):
+    """The test that fails, if any, where the package is imported as it is on disk."""
+    enter_tree()
+    runner = Runner(LIMITS[compiled].judging, tests)
+    run_pytest(runner, {test.partition("::")[0] for test in tests}, compiled)
+    return tests[:1] if runner.items is None else runner.failed  # None: conftest.py cannot be imported
+
+
 @cache
-def passes_alone(test, compiled):
+def passes_alone(test, compiled, in_memory):
     """Not all tests that pass after others pass by themselves."""
-    return run_pytest(TimeLimit, [test], 10 * MAX_TEST_SECONDS, compiled)[0] == 0
+    if in_memory:
+        return ask_template(compiled, "run", MAX_FILE_SECONDS, [test]) == (0, [])
+    return run_in_fork(run_after_import, MAX_FILE_SECONDS, [test], compiled) == (0, [])
 
 
-def judge(mutant, tests, seconds):
-    """killed, timeout or survived; and the test that failed, or the number of those that did not."""
+def judge(mutant, tests, seconds, runs_on_import):
+    """killed, timeout or survived; and the test that failed, or the number of those that did not.
+
+    A fault in the body of a function is put into the functions in memory. If that is not enough, since a
+    test file calls the function on import, the package and the test files are imported anew.
+    """
+    compiled, in_memory, tests = not mutant.compiled, mutant.in_function, [*tests]
+    start_template(compiled)
     while tests:
         with mutated(mutant):
-            code, failed = run_pytest(TimeLimit, ["-x", *tests], seconds, not mutant.compiled)
-        if code == 0:
+            if in_memory:
+                path = str(tree / mutant.path)
+                code, failed = ask_template(compiled, "judge", seconds, tests, path, mutant.source)
+            else:
+                code, failed = run_in_fork(run_after_import, seconds, tests, compiled)
+        if code == 0 and (failed is None or (in_memory and not failed and runs_on_import)):
+            in_memory = False
+        elif code == 0 and not failed:
             return "survived", f"{len(tests)} tests pass"
-        if code == -1:
+        elif code == -1:
             return "timeout", f"{seconds:.0f} s"
-        failed = failed if failed in tests else tests[0]  # the first, if the mutant cannot be imported
-        if passes_alone(failed, not mutant.compiled):
-            return "killed", failed
-        tests = [test for test in tests if test != failed]
+        else:
+            failed = failed[0] if failed else tests[0]  # the first, if the process was killed
+            if passes_alone(failed, compiled, in_memory):
+                return "killed", failed
+            tests.remove(failed)
     return "survived", "no test executes it"
 
 
@@ -212,12 +266,9 @@ def read_tests(records):
             yield Test(name, seconds, n_lines, lines, masks[""])
 
 
-def is_recorded_uncompiled(root, file):
-    return file.relative_to(root).as_posix().startswith(UNCOMPILED)
-
-
 def choose_tests(mutant, tests):
-    """The tests that execute the statement, in the order in which to try them, and their time limit.
+    """The tests that execute the statement in the order in which to try them, their time limit, and whether
+    importing the tests executes it, too.
 
     What runs only on import is left to the tests that execute any line of the source file.
     """
@@ -233,10 +284,11 @@ def choose_tests(mutant, tests):
         ordered.append((cost * n_before[function], test))
     chosen, total = [], 0.0
     for _, test in sorted(ordered):
-        if len(chosen) < MIN_TESTS or total + test.seconds <= MAX_SECONDS:
+        if total + test.seconds <= MAX_SECONDS:
             chosen.append(test.name)
-            total += test.seconds
-    return chosen, 30 + 5 * total
+            total += test.seconds + TEST_OVERHEAD
+    runs_on_import = any(test.imported.get(mutant.path, 0) & mutant.lines for test in tests)
+    return chosen, 20 + 3 * total, runs_on_import
 
 
 def write_table(outcomes, sample):
@@ -244,9 +296,9 @@ def write_table(outcomes, sample):
     lines = [
         f"# Mutants\n\n{sample}. Score: **{1 - count['survived'] / len(outcomes):.1%}**. {count['killed']} "
         f"killed by a failing test, {count['timeout']} by the time limit; {count['survived']} survived.\n\n"
-        f"A mutant is tried against the {MIN_TESTS} quickest and most specific tests that execute it, and "
-        f"against others up to {MAX_SECONDS:g} s. Tests that take more than {SLOWEST[True]:g} s, or "
-        f"uncompiled, for faults in compiled functions, more than {SLOWEST[False]:g} s, are not used.\n",
+        f"A mutant is tried against the quickest and most specific tests that execute it, as many as take "
+        f"{MAX_SECONDS:g} s. Tests that take more than {LIMITS[True].recording:g} s, or uncompiled, for "
+        f"faults in compiled functions, more than {LIMITS[False].recording:g} s, are not used.\n",
         "| survivor | original | mutated | |\n|---|---|---|---|",
     ]
     for mutant, status, detail in sorted(outcomes, key=lambda outcome: (outcome[0].path, outcome[0].line)):
@@ -263,42 +315,49 @@ def main():
     parser.add_argument("--only", nargs="+", default=[""], help="source files with these in their path")
     parser.add_argument("--tests", nargs="+", default=[""], help="test files with these in their path")
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (2)")
+    parser.add_argument("--minutes", type=float, default=600, help="score what is judged by then (600)")
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="has src and tests")
     parser.add_argument("--out", type=Path, help="results/mutants.md, unless --only or --tests is given")
     options = parser.parse_args()
     root = options.root.resolve()
     sources, files = (
-        [path for path in sorted(root.glob(pattern)) if any(part in path.as_posix() for part in parts)]
-        for pattern, parts in (("src/**/*.py", options.only), ("tests/**/test_*.py", options.tests))
+        [path.relative_to(root).as_posix() for path in sorted(root.glob(pattern))]
+        for pattern in ("src/**/*.py", "tests/**/test_*.py")
     )
-    texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in sources}
+    sources, files = (
+        [path for path in paths if any(part in path for part in parts)]
+        for paths, parts in ((sources, options.only), (files, options.tests))
+    )
+    texts = {path: (root / path).read_text("utf-8") for path in sources}
     mutants = draw_mutants(texts, options.n, options.seed)
     if not mutants:
         parser.error(f"--only {' '.join(options.only)} leaves nothing to mutate. Use parts of paths in src.")
     import_libraries(root)
+    used = {True: files, False: [file for file in files if file.startswith(UNCOMPILED)]}
     outcomes, started = [], time.monotonic()
     context = multiprocessing.get_context("fork")
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
-        context.Pool(options.jobs, start_process, (root, folder)) as pool,
+        context.Pool(options.jobs, start_process, (root, folder, used)) as pool,
     ):
         tests = {}
         for compiled in {not mutant.compiled for mutant in mutants}:
-            used = [
-                (root, file, compiled) for file in files if compiled or is_recorded_uncompiled(root, file)
-            ]
-            tests[compiled] = [*read_tests(pool.starmap(record, used, chunksize=1))]
-            print(
-                f"{len(tests[compiled])} tests recorded after {time.monotonic() - started:.0f} s", flush=True
-            )
+            requests = [(root, file, compiled) for file in used[compiled]]
+            tests[compiled] = [*read_tests(pool.starmap(record, requests, chunksize=1))]
+            seconds = time.monotonic() - started
+            print(f"{len(tests[compiled])} tests recorded after {seconds:.0f} s", flush=True)
         jobs = [(mutant, *choose_tests(mutant, tests[not mutant.compiled])) for mutant in mutants]
         waiting = [pool.apply_async(judge, job) for job in jobs]
         for mutant, result in zip(mutants, waiting, strict=True):
-            status, detail = result.get()
+            try:
+                status, detail = result.get(max(0, 60 * options.minutes - (time.monotonic() - started)))
+            except multiprocessing.TimeoutError:
+                break
             outcomes.append((mutant, status, detail))
             print(f"{len(outcomes):4} {status:8} {mutant.path}:{mutant.line}  {detail}", flush=True)
     minutes = (time.monotonic() - started) / 60
-    sample = f"{len(mutants)} mutants, drawn with seed {options.seed}"
+    sample = f"The first {len(outcomes)} of " * (len(outcomes) < len(mutants))
+    sample += f"{len(mutants)} mutants, drawn with seed {options.seed}"
     for parts, what in ((options.only, " from files with"), (options.tests, ", against tests with")):
         sample += f"{what} {' or '.join(parts)} in their path" * (parts != [""])
     table = write_table(outcomes, f"{sample}; {minutes:.0f} minutes with {options.jobs} processes")

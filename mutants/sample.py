@@ -38,6 +38,7 @@ class Mutant(NamedTuple):
     source: str  # the whole file, with the fault
     lines: int  # bit mask: a test that executes one of these lines may detect the fault; -1 is any line
     compiled: bool  # in a compiled function, or a constant that one reads
+    in_function: bool  # in the body of a function, so that importing the file runs the same code as before
 
 
 def draw_mutants(sources, n, seed):
@@ -70,7 +71,7 @@ def make_mutant(path, source, node, replacement, *rest):
 
 
 def find_candidates(tree, compiled_names):
-    """For each node that can be mutated: the ways to mutate it, the lines that run it, if it is compiled."""
+    """For each node that can be mutated: the ways to mutate it, and the last three fields of its mutant."""
     users, inlined = find_users(tree), listed_as_inlined(tree)
 
     def visit(node, statement, lines, compiled):  # lines: None in functions, where the statement's own count
@@ -79,7 +80,7 @@ def find_candidates(tree, compiled_names):
         statement = node if isinstance(node, ast.stmt) else statement
         if edits := [*find_edits(node, lines is None)]:
             end = max(target.lineno for target, _ in edits)  # not the body of a compound statement
-            yield edits, bit_mask(statement.lineno, end) if lines is None else lines, compiled
+            yield edits, bit_mask(statement.lineno, end) if lines is None else lines, compiled, lines is None
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
                 if not isinstance(child, ast.AST) or name in SKIPPED_FIELDS:
