@@ -93,7 +93,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
 
     def highest(scores: np.ndarray) -> float:
         """The highest mean score over all values of C, and over those of k unless k was given."""
-        columns = slice(None) if choice.chose_k else [choice.column]
+        columns = slice(None) if settings.k is None else [choice.column]
         return float(scores[:, :, columns].mean(axis=0).max())
 
     def score_permuted(labels: list[np.ndarray]) -> Iterator[float]:

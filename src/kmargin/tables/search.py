@@ -324,7 +324,6 @@ class Choice:
     n_repeats: int
     has_settled: bool  # whether the last repeats led to the same choice, or only one was asked for
     had_alternatives: bool  # whether there was more than one C or k to choose from
-    chose_k: bool  # whether k was not given
 
     @property
     def k(self) -> int:
@@ -366,7 +365,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         before, at = at, choose_from(table, settings)
         n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
     has_settled = not is_open or search.max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
-    return Choice(*at, table, first, n_done, has_settled, is_open, chose_k=settings.k is None)
+    return Choice(*at, table, first, n_done, has_settled, is_open)
 
 
 def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
