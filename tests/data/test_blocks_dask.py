@@ -32,8 +32,6 @@ class TestFit:
         ("place", "model"),
         [
             ("threads", SparseSVC(k=3, C=0.1, solver=SD(rho_growth=30.0, gtol=1e-2))),
-            ("threads", SparseSVC(k=3, C=0.1, solver=SHORT)),
-            ("cluster", SparseSVC(k=3, C=0.1, solver=SHORT)),
             ("cluster", SparseSVC(k=2, class_weight="balanced", solver=SHORT)),
             ("threads", SparseSVC(k=2, multi_class="ovr", class_weight={0: 2.0, 2: 0.5}, solver=SHORT)),
         ],

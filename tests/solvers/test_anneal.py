@@ -120,16 +120,6 @@ def test_a_run_whose_projection_is_worse_than_no_feature_ends_at_the_intercept_o
     assert best.objective == pytest.approx(problem.loss(beta), rel=1e-12)
 
 
-def test_random_starts_depend_on_the_generator_alone():
-    problem = make_problem()
-    solver = MM(start="normal")
-    (first,), (again,), (other,) = (
-        solve(solver, problem, [4], np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    assert first.trace == again.trace
-    assert first.trace != other.trace
-
-
 @pytest.mark.parametrize("solver", SOLVERS.values())
 def test_recorded_steps_majorise_and_descend_unless_momentum_carries_them(solver, problem):
     solver = solver(trace="steps", ending="projection", max_outer=20)
