@@ -126,6 +126,15 @@ def test_mm_step_solves_the_normal_equations_of_every_binary_problem(penalised, 
         np.testing.assert_allclose(matrix @ new[m], right, atol=1e-10)
 
 
+def test_mm_step_minimises_the_surrogate(penalised, rng):
+    beta = random_point(penalised, rng)
+    new = take(MMStep(penalised), penalised, beta)
+    lowest = penalised.surrogate(new, beta, RHO)
+    for _ in range(30):
+        other = new + random_point(penalised, rng, 0.01)
+        assert penalised.surrogate(other, beta, RHO) >= lowest - 1e-12
+
+
 def test_sd_step_minimises_the_surrogate_along_the_gradient(penalised, rng):
     beta = random_point(penalised, rng)
     gradient = penalised.gradient(beta, RHO)
