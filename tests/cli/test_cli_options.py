@@ -470,6 +470,7 @@ def test_help_says_where_defaults_are_not_those_of_the_estimators():
     defaults = SparseSVCCV()
     assert (defaults.selection, tuple(defaults.Cs), defaults.repeats) == ("best", (1.0,), 1)
     assert not defaults.standardize
+    assert {parameter.name: parameter.default for parameter in parameters}["tolerance"] == defaults.tolerance
 
 
 @pytest.mark.parametrize("name", ["a.b.csv", "a.b.csv.gz", "a.b.tsv.bz2", "a.b.parquet", "a.b.csv.zip"])

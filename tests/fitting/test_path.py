@@ -4,6 +4,7 @@ from sklearn.datasets import load_iris
 
 from kmargin import sparse_svm_path
 from kmargin.core.validation import resolve_ks
+from kmargin.fitting.progress import TextBar
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -13,6 +14,13 @@ def test_progress_counts_every_solution(jobs, capsys):
     assert "6/6" in capsys.readouterr().err
     sparse_svm_path(X, y, [4, 2], n_jobs=jobs, verbose=1)
     assert "2/2" in capsys.readouterr().err
+
+
+def test_the_time_left_is_that_of_the_remaining_steps_at_the_speed_so_far(capsys):
+    bar = TextBar("fit", 4)
+    bar.started -= 10
+    bar.advance()
+    assert capsys.readouterr().err == "fit: 1/4, 10.0 s, 30.0 s left\n"
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
