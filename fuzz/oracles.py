@@ -10,7 +10,7 @@ from fuzz.models import Undecided, attributes, is_foreign, on_host
 from fuzz.reference import LARGE, LONG, refit
 
 TOLERANCE = 1e-6  # relative, of objectives
-NOTHING = 1e-11  # an objective as small as that is zero
+NOTHING = 1e-9  # an objective as small as that is zero: without any coefficient it is 0.5
 
 
 def is_finite(case, model, machines):
@@ -85,7 +85,7 @@ def beats_the_intercept(case, model, machines):
     for machine in machines:
         value, constant = machine.task.objective(machine.w, machine.b), machine.task.constant()
         doubt = machine.task.doubt(machine.w, machine.b, machine.eps)
-        if not value <= constant * (1 + LONG(1e-9)) + LONG(1e-15) + min(doubt, LONG(1e-6) * constant):
+        if not value <= constant * (1 + LONG(1e-9)) + NOTHING + min(doubt, LONG(1e-6) * constant):
             return (
                 f"objective {float(value):.9g}, the intercept alone {float(constant):.9g} ({machine.place})"
             )

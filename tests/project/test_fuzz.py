@@ -43,6 +43,9 @@ def test_every_family_is_tried(results):
         80_096_203,  # coefficients of 1e40 that only seem to be the best of all supports
         200_000_443,  # a Gram matrix that lost all its digits
         200_009_969,  # kernel values of 1e-305
+        300_083_305,  # kernel columns of mean 1 and spread 1e-9, whose huge coefficients lose all digits
+        300_189_522,  # the same along a path
+        300_196_412,  # nearly collinear columns, at which the gradient is small far from the minimum
         81_116_549,  # a huge coefficient that no active row sees stands in the way of all others
     ],
 )

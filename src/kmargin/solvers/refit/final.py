@@ -17,7 +17,7 @@ from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residu
 # The gradient counts as zero if the decreases of the objective that are predicted for changes of single
 # coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted by way
 # of the dual problem or by conjugate gradients, which is less exact.
-GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-20, 1e-9
+GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-26, 1e-9
 
 # Supports whose singular value decomposition takes more flops than this are not refitted.
 MAX_SVD_FLOPS = 3e8

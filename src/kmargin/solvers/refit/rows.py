@@ -17,6 +17,9 @@ from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 
+# An exact refit is rejected if rounding may change its decision values by more than this.
+MAX_ROUNDING_ERROR = 1e-3
+
 
 class Rows:
     """The operations that the search needs on a binary problem, with rows in memory or in blocks."""
@@ -71,6 +74,13 @@ class Rows:
         beta[self.n_features :] = intercept
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
+    def rounding_error(self, columns: Indices, u: Vector) -> float:
+        """Roughly the rounding error of a decision value after `unscaled`, where centres are added up."""
+        if self.scaling is None:
+            return 0.0
+        coef = u[:-1] / self.scaling.scales[columns]
+        return float(np.finfo(float).eps * np.abs(coef * self.scaling.centers[columns]).sum())
+
 
 class ArrayRows(Rows):
     """Rows in memory."""
@@ -103,9 +113,14 @@ class ArrayRows(Rows):
         return A
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
-        """Minimise the objective over the coefficients of these columns from u; see `minimise_by_svd`."""
+        """Minimise the objective over the coefficients of these columns from u; see `minimise_by_svd`.
+
+        If the end has coefficients so large that rounding decides the objective of the given problem, u and
+        `value` are returned.
+        """
         support = ArrayColumns(self.columns(columns), self.target)
-        return minimise_by_svd(support, self.ridges(lam, columns), u, value)
+        end, end_value = minimise_by_svd(support, self.ridges(lam, columns), u, value)
+        return (u, value) if self.rounding_error(columns, end) > MAX_ROUNDING_ERROR else (end, end_value)
 
     def is_minimum(self, lam: float, columns: Indices, u: Vector, value: float) -> bool:
         """Whether the gradient at u is zero within LARGE_SUPPORT_RTOL."""
