@@ -8,14 +8,8 @@ import os
 
 N_THREADS = 1
 
-for _variable in (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-):
-    os.environ[_variable] = str(N_THREADS)
+for _library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA"):
+    os.environ[f"{_library}_NUM_THREADS"] = str(N_THREADS)
+os.environ["VECLIB_MAXIMUM_THREADS"] = str(N_THREADS)
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -10,8 +10,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-
-from benchmarks.bounds import fold, minimise
+from numba import njit
 
 LEAST_PROBABILITY = 1e-15  # a wrong prediction made with certainty costs a finite log loss
 N_BINS = 15
@@ -35,11 +34,54 @@ class Refit(NamedTuple):
     objective: float
 
 
-def objective_of(table, coef, intercept, lam):
-    """The objective of coefficients as they were returned."""
+def objective(X, y, coef, intercept, lam):
+    """The objective of coefficients as they were returned; y is -1 or 1."""
     coef = np.ravel(coef)
-    violation = np.maximum(0.0, 1.0 - table.y * (table.X @ coef + np.ravel(intercept)[0]))
+    violation = np.maximum(0.0, 1.0 - y * (X @ coef + np.ravel(intercept)[0]))
     return 0.5 * float(np.mean(violation**2)) + 0.5 * lam * float(coef @ coef)
+
+
+def fold(X, y, fit_intercept):
+    """A row per feature, times the labels (-1 and 1), the intercept last if there is one."""
+    rows = X.T * y
+    return np.ascontiguousarray(np.vstack([rows, y[None]]) if fit_intercept else rows, dtype=float)
+
+
+@njit(cache=True)
+def value_at(margins, beta, ridge):
+    """The objective of coefficients with these margins."""
+    violation = np.maximum(0.0, 1.0 - margins)
+    return 0.5 * (violation @ violation) / len(margins) + 0.5 * (ridge @ beta**2)
+
+
+@njit(cache=True)
+def minimise(rows, ridge, beta, margins):
+    """The minimum by Newton's method; `beta` and its margins become the minimiser's."""
+    n = len(margins)
+    value = value_at(margins, beta, ridge)
+    for _ in range(200):
+        was_active = margins < 1.0
+        active = rows[:, np.flatnonzero(was_active)]
+        A, b = active @ active.T / n, active.sum(axis=1) / n
+        for r in range(len(beta)):  # an intercept has no ridge, and no curvature if no row is active
+            A[r, r] += max(ridge[r], 1e-13)
+        direction = np.linalg.solve(A, b) - beta
+        slope = (A @ beta - b) @ direction
+        if slope >= -1e-16 * value:
+            break
+        step, size = rows.T @ direction, 1.0
+        new = value_at(margins + step, beta + direction, ridge)
+        while new > value + 1e-4 * size * slope and size > 1e-12:
+            size /= 2
+            new = value_at(margins + size * step, beta + size * direction, ridge)
+        if new >= value:
+            break
+        margins += size * step
+        beta += size * direction
+        value = new
+        if size == 1.0 and np.array_equal(margins < 1.0, was_active):
+            break
+    return value
 
 
 def refit(X, y, support, lam):
@@ -66,6 +108,15 @@ def joint_objective(X, y, support, C, per_class):
     X, columns = X[:, support], np.arange(len(support))
     problems = binary_problems(y, per_class)
     return sum(refit(X[rows], labels, columns, lam_of(C, len(rows))).objective for rows, labels in problems)
+
+
+def objectives_of(fit, X, y, C):
+    """The objective of each binary problem, of the coefficients as they were returned."""
+    problems = binary_problems(y, fit.per_class and len(fit.classes) > 2)
+    return [
+        objective(X[rows], labels, coef, intercept, lam_of(C, len(rows)))
+        for (rows, labels), coef, intercept in zip(problems, fit.coef, fit.intercept, strict=True)
+    ]
 
 
 def predict(fit, X):

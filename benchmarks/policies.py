@@ -14,7 +14,7 @@ import argparse
 import json
 import os
 from collections import defaultdict
-from typing import NamedTuple
+from itertools import islice
 
 import pandas as pd
 from threadpoolctl import threadpool_limits
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import kmargin
 from benchmarks import N_THREADS
 from benchmarks.cases.case import Case
-from benchmarks.datasets.tables import POLICY_FAMILIES, Table, policy_tables
+from benchmarks.datasets.tables import POLICY_FAMILIES, policy_tables
 from benchmarks.optima import fingerprint
 from benchmarks.records import RESULTS, by_competitor, select
 from benchmarks.solvers import HEADLINE
@@ -37,15 +37,11 @@ REPEATS, MAX_SECONDS = 3, 0.3  # of a fit, until it has taken so many seconds
 EVERY = {"quick": 4, "default": 1, "full": 1}  # which problems: one in so many
 ABOVE = "over the lowest known"  # metric, followed by the part
 
-
-class Problem(NamedTuple):
-    """A table, a ridge, and the size of a single fit or the sizes of a path."""
-
-    data: str  # the table's fingerprint
-    table: Table
-    lam: float
-    ks: tuple[int, ...]
-    is_path: bool
+FIGURES = {  # of excesses
+    "within .1 %": lambda excess: (excess <= 1e-3).mean(),
+    "within 1 %": lambda excess: (excess <= 1e-2).mean(),
+    "mean excess": "mean",
+}
 
 
 class Policies(Case):
@@ -64,10 +60,9 @@ class Policies(Case):
         rows = frame[frame["metric"].str.startswith(ABOVE)]
         for way in WAYS:
             for metric, values in select(rows, competitor=label(way)).groupby("metric", sort=False)["value"]:
-                part, excess = str(metric).removeprefix(f"{ABOVE}: "), values - 1
-                reached[f"{way}: within 1 %"][part] = float((excess <= 1e-2).mean())
-                reached[f"{way}: within .1 %"][part] = float((excess <= 1e-3).mean())
-                reached[f"{way}: mean excess"][part] = float(excess.mean())
+                part = str(metric).removeprefix(f"{ABOVE}: ")
+                for name, figure in FIGURES.items():
+                    reached[f"{way}: {name}"][part] = float((values - 1).agg(figure))
         wide = by_competitor(rows, "dataset", "parameter", "level")
         ratio = (wide[label("single")] / wide[label("groups")]).dropna()
         return reached | {"groups of one feature differ": {"": float((abs(ratio - 1) > APART).mean())}}
@@ -77,43 +72,40 @@ def label(way):
     return HEADLINE if way == WAYS[0] else f"{HEADLINE}, {way}"
 
 
-def problems(every, only):
-    """One in so many of the problems whose table has this text in its name."""
-    number = 0
+def problems(only):
+    """Tables with this text in their name, their fingerprints, and what is fitted: a ridge with the size of a
+    single fit or the sizes of a path.
+    """
     for table in policy_tables(only):
         data = fingerprint(table)
-        singles = [Problem(data, table, lam, (k,), False) for k in table.ks for lam in table.lams]
-        paths = [Problem(data, table, PATH_LAM, table.path_ks, True)] if table.path_ks else []
-        for problem in singles + paths:
-            if number % every == 0:
-                yield problem
-            number += 1
+        yield from ((table, data, lam, (k,)) for k in table.ks for lam in table.lams)
+        if table.path_ks:
+            yield table, data, PATH_LAM, table.path_ks
 
 
-def fit_timed(problem, options, groups):
+def fit_timed(table, lam, ks, options, groups):
     """The objective of each size, and the least processor time of some repeats."""
-    table, seconds = problem.table, []
+    seconds = []
     settings = {"random_state": 0}
     if options:
         settings["solver"] = kmargin.Exchange(**options)
     if groups:
         settings["groups"] = list(range(table.X.shape[1]))
     while len(seconds) < REPEATS and sum(seconds) < MAX_SECONDS:
-        found, of_repeat = fit_table(table, problem.ks, problem.lam, problem.is_path, **settings)
+        found, of_repeat = fit_table(table, ks, lam, len(ks) > 1, **settings)
         seconds.append(of_repeat)
     return found, min(seconds)
 
 
 def outcomes(every, only, options):
     """A row for each size of each problem, fitted in each of the ways that there are for it."""
-    for problem in problems(every, only):
-        table = problem.table
+    for table, data, lam, ks in islice(problems(only), 0, None, every):
         part = "generated" if table.family in POLICY_FAMILIES else "real"
         for way in WAYS:
-            if way.startswith("path") == problem.is_path:
-                found, seconds = fit_timed(problem, options, "groups" in way)
-                for k in problem.ks:
-                    row = {"key": (problem.data, k, problem.lam), "table": table.name, "part": part}
+            if way.startswith("path") == (len(ks) > 1):
+                found, seconds = fit_timed(table, lam, ks, options, "groups" in way)
+                for k in ks:
+                    row = {"key": (data, k, lam), "table": table.name, "part": part}
                     row |= {"family": table.family, "way": way}
                     yield row | {"objective": found[k], "seconds": seconds}
 
@@ -150,20 +142,14 @@ def main():
         list(outcomes(1, "breast", options.solver_options))  # compiles
         frame = run(4 if options.quick else 1, options.only, options.solver_options)
     print(f"kmargin from {os.path.dirname(kmargin.__file__)}, options {options.solver_options}")
-    frame["excess"] = 100 * frame["excess"].clip(lower=0)
-    figures = {
-        "fits": ("excess", "size"),
-        "within .1 %": ("excess", lambda excess: 100 * (excess <= 0.1).mean()),
-        "within 1 %": ("excess", lambda excess: 100 * (excess <= 1).mean()),
-        "mean excess": ("excess", "mean"),
-        "worst excess": ("excess", "max"),
-        "median seconds": ("seconds", "median"),
-    }
+    frame["excess"] = frame["excess"].clip(lower=0)
+    figures = {name: ("excess", figure) for name, figure in (FIGURES | {"worst excess": "max"}).items()}
+    figures |= {"fits": ("excess", "size"), "median seconds": ("seconds", "median")}
     for by in (["way", "part"], ["way", "part", "family"]):
-        print(frame.groupby(by, sort=False).agg(**figures).round(3).to_string())
+        print(frame.groupby(by, sort=False).agg(**figures).round(5).to_string())
     worst = frame.nlargest(15, "excess")
     worst[["k", "lam"]] = [key[1:] for key in worst["key"]]
-    print(worst[["table", "k", "lam", "way", "excess", "seconds"]].round(4).to_string(index=False))
+    print(worst[["table", "k", "lam", "way", "excess", "seconds"]].round(6).to_string(index=False))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from benchmarks import N_THREADS
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = ("dataset", "seed", "competitor", "version", "parameter", "level", "metric", "value")
-CONTEXT = ("case", "scale", "threads", "kmargin", "python", "numpy", "scikit_learn", "when")
 
 
 class Recorder:
@@ -42,7 +41,7 @@ class Recorder:
 
     def __enter__(self):
         self.file = self.part.open("w", newline="")
-        self.writer = csv.DictWriter(self.file, MEASURED + CONTEXT, restval="", lineterminator="\n")
+        self.writer = csv.DictWriter(self.file, (*MEASURED, *self.context), restval="", lineterminator="\n")
         self.writer.writeheader()
         return self
 

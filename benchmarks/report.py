@@ -58,7 +58,7 @@ def row_of(case, claim, text, target, reached):
 
 
 def notes(frames):
-    """What a reader has to know about the runs behind the table; then tables and pictures."""
+    """What a reader has to know about the runs behind the table; then tables."""
     yield "| case | scale | data | run | not installed |"
     yield "|---|---|---|---|---|"
     for name, frame in frames.items():
@@ -77,11 +77,3 @@ def notes(frames):
             for label, row in table.iterrows():
                 cells = ("" if value != value else f"{value:g}" for value in row)
                 yield f"| {label} | " + " | ".join(cells) + " |"
-    yield from (f"\n![{name}]({name}.svg)" for name in frames if (RESULTS / f"{name}.svg").is_file())
-
-
-def write_plot(case):
-    """Save the plot of a case as SVG, if it has one."""
-    figure = CASES[case].plot(read(case))
-    if figure is not None:
-        figure.savefig(RESULTS / f"{case}.svg", metadata={"Date": None})

@@ -64,7 +64,7 @@ assert (objectives["exchange"] <= np.minimum(objectives["mm"], objectives["sd"])
 fig, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 for name in ("mm", "sd"):
     excess = 100 * (objectives[name] / objectives["exchange"] - 1)
-    ax.plot(path.ks, excess, **solver_line(name).drawn, label=name.upper())
+    ax.plot(path.ks, excess, **solver_line(name)._asdict(), label=name.upper())
 ax.axhline(0, color=solver_line("exchange").color, label="exchange")
 ax.set(xscale="log", xlabel="k, the number of features", ylabel="% above the objective of exchange")
 ax.set_xticks(ks, [str(k) for k in ks])

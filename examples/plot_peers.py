@@ -76,7 +76,7 @@ assert np.ptp([mean[-1] for mean in means.values()]) < 0.02
 fig, ax = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
 lines = ("kmargin", "liblinear_l1", "rfe", "f_test")
 for (name, mean), line in zip(means.items(), lines, strict=True):
-    ax.plot(ks, mean, **SOLVERS[line].drawn, label=name)
+    ax.plot(ks, mean, **SOLVERS[line]._asdict(), label=name)
 ax.set(xscale="log", xlabel="number of features", ylabel="accuracy on held-out rows")
 ax.set_xticks(ks, [str(k) for k in ks])
 ax.minorticks_off()

@@ -77,7 +77,7 @@ assert found == {"age", "contract", "calls", "months", "price"}
 # Five groups are enough. The age is in the model with a negligible coefficient, as it should be.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained", width_ratios=[1, 1.25])
-left.plot(ks, scores, **SERIES[0].drawn)
+left.plot(ks, scores, **SERIES[0]._asdict())
 left.set(xlabel="k, the number of groups", ylabel="accuracy (cross-validated)", xticks=ks)
 colours = np.where(summary["coef"] > 0, POSITIVE, NEGATIVE)
 labels = summary["feature"].where(~summary["always_in"], summary["feature"] + " (always in)")

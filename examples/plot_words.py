@@ -65,7 +65,7 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained"
 left.barh(chosen[order], weights[order], color=np.where(weights[order] > 0, POSITIVE, NEGATIVE))
 left.axvline(0, color="black", lw=0.8)
 left.set(xlabel="coefficient: left favours signals, right statistics")
-right.plot(ks, scores, **SOLVERS["kmargin"].drawn)
+right.plot(ks, scores, **SOLVERS["kmargin"]._asdict())
 right.set(xscale="log", xlabel="k, the number of words", ylabel="accuracy (cross-validated)")
 right.set_xticks(ks, [str(k) for k in ks])
 right.minorticks_off()

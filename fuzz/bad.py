@@ -41,19 +41,14 @@ PARAMETERS = {
 }
 
 
-def _nan(X, y, weight):
-    X[0, 0] = np.nan
-    return X, y, weight
-
-
-def _infinite(X, y, weight):
-    X[-1, -1] = -np.inf
-    return X, y, weight
+def _with(X, at, value):
+    X.flat[at] = value
+    return X
 
 
 DATA = [
-    _nan,
-    _infinite,
+    lambda X, y, w: (_with(X, 0, np.nan), y, w),
+    lambda X, y, w: (_with(X, -1, -np.inf), y, w),
     lambda X, y, w: (X[:, 0], y, w),
     lambda X, y, w: (X[None], y, w),
     lambda X, y, w: (X[:0], y[:0], w),

@@ -6,17 +6,18 @@ import os
 import resource
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, islice
-from multiprocessing.connection import wait
+from threading import Lock
 
 from fuzz import clock
 from fuzz.families import family_of, make_case
 from fuzz.judge import Verdict, judge
 from fuzz.warm import warm_up
 
-BATCH = 50
 WARM = 1000  # cases after which a worker has imported and compiled everything, and its memory should not grow
 MAX_GROWTH = 200.0  # megabytes by which it may
 MAX_CASE_SECONDS = 120.0  # of processor time, after which the system ends a worker, even in compiled code
@@ -79,90 +80,79 @@ class Results:
 def run(n_cases, *, first=0, jobs=1, family=None, seconds=None, verbose=False):
     """Run so many cases, or as many as there is time for."""
     numbers = count(first) if family is None else (i for i in count(first) if family_of(i) == family)
-    waiting, returned = islice(numbers, n_cases), deque()  # `returned`: what a lost worker left undone
+    waiting, lock = islice(numbers, n_cases), Lock()
     results, started = Results(first, first), time.monotonic()
-    workers, done = [Worker() for _ in range(jobs)], Counter()  # cases by worker
 
-    def refill(worker):
-        over = seconds is not None and time.monotonic() - started > seconds
-        worker.numbers = returned.popleft() if returned else [] if over else list(islice(waiting, BATCH))
-        if worker.numbers:
-            results.end = max(results.end, worker.numbers[-1] + 1)
-            worker.connection.send(worker.numbers)
+    def serve(worker):
+        """One case after another by one worker."""
+        while seconds is None or time.monotonic() - started <= seconds:
+            with lock:
+                number = next(waiting, None)
+            if number is None:
+                break
+            verdict, megabytes = worker.judge(number)
+            with lock:
+                results.add(verdict)
+                results.end = max(results.end, number + 1)
+                results.seconds = time.monotonic() - started
+                if worker.n_judged and worker.n_judged % WARM == 0:
+                    results.memory.setdefault(worker.process.pid, []).append(megabytes)
+                n_done = sum(results.cases.values())
+                if verbose and n_done % 50 == 0:
+                    note = f"{n_done:,} cases, {len(results.failures)} failures"
+                    print(note, end="\r", file=sys.stderr, flush=True)
+        worker.stop()
 
-    for worker in workers:
-        refill(worker)
-    while busy := {worker.connection: worker for worker in workers if worker.numbers}:
-        for worker in map(busy.get, wait(busy)):
-            try:
-                verdicts, megabytes = worker.connection.recv()
-            except (EOFError, ConnectionResetError):
-                lost, rest = worker.lost_case()
-                results.add(lost)
-                returned.extend([rest] if rest else [])
-                workers[workers.index(worker)] = worker = Worker()
-            else:
-                for verdict in verdicts:
-                    results.add(verdict)
-                pid = worker.process.pid
-                before, done[pid] = done[pid], done[pid] + len(verdicts)
-                if before // WARM < done[pid] // WARM:
-                    results.memory.setdefault(pid, []).append(megabytes)
-            refill(worker)
-            results.seconds = time.monotonic() - started
-            if verbose:
-                n_done, n_failures = sum(results.cases.values()), len(results.failures)
-                print(f"{n_done:,} cases, {n_failures} failures", end="\r", file=sys.stderr, flush=True)
-    for worker in workers:
-        worker.connection.send(None)
-        worker.process.join()
-        worker.connection.close()
+    with ThreadPoolExecutor(jobs) as threads:
+        list(threads.map(serve, [Worker() for _ in range(jobs)]))
     return results
 
 
 class Worker:
-    """A process that judges the numbers that it is sent."""
+    """A process that judges the numbers that it is sent; another one if a case ends it."""
 
     def __init__(self):
+        self.start()
+
+    def start(self):
         context = multiprocessing.get_context("spawn")
         self.connection, other = context.Pipe()
-        self.current = context.Value("q", -1)
-        self.process = context.Process(target=work, args=(other, self.current), daemon=True)
+        self.process = context.Process(target=work, args=(other,), daemon=True)
         self.process.start()
         other.close()
-        self.numbers = []
+        self.n_judged = 0
 
-    def lost_case(self):
-        """A failure for the case that ended this worker, and the other numbers of its batch.
-
-        Verdicts are sent by the batch, so those before the lost case are gone with the worker.
-        """
-        self.process.join()
+    def stop(self):
         self.connection.close()
-        number = self.current.value if self.current.value >= 0 else self.numbers[0]
-        what = f"crash or hang: exit code {self.process.exitcode}"
-        return Verdict(number, family_of(number), [what]), [n for n in self.numbers if n != number]
+        self.process.join()
+
+    def judge(self, number):
+        """The verdict, and the memory that the process holds."""
+        try:
+            self.connection.send(number)
+            answer = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self.stop()
+            what = f"crash or hang: exit code {self.process.exitcode}"
+            self.start()
+            return Verdict(number, family_of(number), [what]), 0.0
+        self.n_judged += 1
+        return answer
 
 
-def work(connection, current):
-    """Judge the numbers that come; send back their verdicts and the memory that this process holds."""
+def work(connection):
+    """Judge the numbers that come; send back the verdict and the memory that this process holds."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     warm_up()
-    while (numbers := connection.recv()) is not None:
-        verdicts = []
-        for number in numbers:
-            current.value = number
-            limit_processor_time(time.process_time() + MAX_CASE_SECONDS)
-            verdicts.append(judge_in_time(number))
-        connection.send((verdicts, resident()))
-
-
-def limit_processor_time(seconds):
-    """Let the system end this process when it has computed for so long in all."""
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    soft = int(seconds) if hard == resource.RLIM_INFINITY else min(int(seconds), hard)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+    with suppress(EOFError):  # the campaign has ended
+        while True:
+            number = connection.recv()
+            ends = int(time.process_time() + MAX_CASE_SECONDS)
+            hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+            soft = ends if hard == resource.RLIM_INFINITY else min(ends, hard)
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+            connection.send((judge_in_time(number), resident()))
 
 
 def judge_in_time(number):

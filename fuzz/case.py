@@ -1,6 +1,6 @@
 """A case: data in some form, and what is called with them."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,6 @@ class Case:
     def X(self):
         """The data in their form."""
         return dress(self.data, self.form, np.random.default_rng([self.number, 1]))
-
-    def having(self, **changes):
-        """The same case but for some of its parts."""
-        return replace(self, **changes)
 
     def rng(self, purpose):
         """Random numbers of its own for each purpose, so that one cannot disturb another."""

@@ -1,7 +1,5 @@
 """The families of cases: each a function of a random generator that returns the parts of a case."""
 
-from functools import partial
-
 import numpy as np
 from sklearn.base import clone
 
@@ -91,11 +89,6 @@ def asks_too_much(params, p):
 def any_matrix(rng, share):
     """The name of any kind of matrix in this share of the cases, otherwise None."""
     return rng.choice(list(MATRICES)) if rng.random() < share else None
-
-
-def of_matrix(name, rng):
-    """The family of a kind of matrix."""
-    return settings(rng, problem(rng, name), narrow=0.6 if name == "spread" else 0.2)
 
 
 def wide(rng):
@@ -188,7 +181,8 @@ def kernels(rng):
     return parts
 
 
-FAMILIES = {name: partial(of_matrix, name) for name in MATRICES} | {
+FAMILIES = {name: lambda rng, name=name: settings(rng, problem(rng, name)) for name in MATRICES} | {
+    "spread": lambda rng: settings(rng, problem(rng, "spread"), narrow=0.6),
     "separable": lambda rng: settings(rng, problem(rng, separable=True, n_classes=2)),
     "tiny": lambda rng: settings(rng, problem(rng, rng.choice(list(MATRICES)), n=int(rng.integers(1, 6)))),
     "wide": wide,

@@ -8,7 +8,6 @@ import importlib
 import sys
 import time
 import warnings
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -68,21 +67,16 @@ class Flaw(Exception):
     """What is wrong, in a sentence."""
 
 
-@cache
-def make_command():
-    from kmargin.cli.app import app
-
-    return app
-
-
 def call(arguments, seconds=SECONDS):
     """Exit code, stdout and stderr of a command run in this process. Raise Flaw for a traceback or a hang."""
     from typer.testing import CliRunner
 
+    from kmargin.cli.app import app
+
     try:
         with clock.running(seconds), warnings.catch_warnings():
             warnings.simplefilter("default")
-            result = CliRunner().invoke(make_command(), arguments)
+            result = CliRunner().invoke(app, arguments)
     except clock.TooSlow:
         raise Flaw(f"it runs for more than {seconds:g} s") from None
     error = result.exception

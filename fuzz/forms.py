@@ -1,4 +1,4 @@
-"""The kinds of X that callers bring: the same numbers in other clothes."""
+"""The kinds of arrays, matrices and tables that callers pass as X."""
 
 import importlib.util
 
@@ -12,27 +12,47 @@ FOREIGN = ("dask", "strict", "torch")
 
 def dress(X, form, rng):
     """X in this form."""
-    if form in ("csr", "csc", "coo", "lil", "dok"):
-        return getattr(scipy.sparse, f"{form}_matrix")(X)
-    return _FORMS[form](X, rng)
+    match form:
+        case "c":
+            return np.ascontiguousarray(X)
+        case "csr" | "csc" | "coo" | "lil" | "dok":
+            return getattr(scipy.sparse, f"{form}_matrix")(X)
+        case "csr_array":
+            return scipy.sparse.csr_array(X)
+        case "csr_messy":
+            return _messy(X, rng)
+        case "coo_repeats":
+            return _coo_repeats(X)
+        case "fortran":
+            return np.asfortranarray(X)
+        case "gaps":
+            return np.repeat(X, 2, axis=1)[:, ::2]
+        case "reversed":
+            return np.ascontiguousarray(X[::-1])[::-1]
+        case "readonly":
+            X = X.copy()
+            X.flags.writeable = False
+            return X
+        case "list":
+            return X.tolist()
+        case "frame":
+            import pandas as pd
 
+            return pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+        case "dask":
+            import dask.array
 
-def _gaps(X, rng):
-    wide = np.zeros((X.shape[0], 2 * X.shape[1]), dtype=X.dtype)
-    wide[:, ::2] = X
-    return wide[:, ::2]
+            chunks = int(rng.integers(1, len(X) + 1)), X.shape[1]
+            return dask.array.from_array(np.asarray(X), chunks=chunks)
+        case "torch" if importlib.util.find_spec("torch") is not None:
+            import torch
 
+            return torch.asarray(np.ascontiguousarray(X))
+        case "strict" | "torch":
+            import array_api_strict
 
-def _readonly(X, rng):
-    X = X.copy()
-    X.flags.writeable = False
-    return X
-
-
-def _frame(X, rng):
-    import pandas as pd
-
-    return pd.DataFrame(X, columns=[f"column {j}" for j in range(X.shape[1])])
+            return array_api_strict.asarray(X)
+    raise ValueError(f"{form!r} is not the name of a form.")
 
 
 def _messy(X, rng):
@@ -48,51 +68,10 @@ def _messy(X, rng):
     return scipy.sparse.csr_matrix((np.array(data, dtype=X.dtype), indices, indptr), shape=X.shape)
 
 
-def _coo_repeats(X, rng):
-    """COO in which entries are given in two halves, which are to be added."""
-    rows, columns = np.nonzero(X)
-    values = X[rows, columns]
-    if X.dtype.kind != "f":
-        return scipy.sparse.coo_matrix((values, (rows, columns)), shape=X.shape)
-    twice = np.concatenate([values / 2, values / 2])
-    where = np.concatenate([rows, rows]), np.concatenate([columns, columns])
-    halves = scipy.sparse.coo_matrix((twice, where), shape=X.shape)
-    exact = np.array_equal(values / 2 + values / 2, values)
-    return halves if exact else scipy.sparse.coo_matrix((values, (rows, columns)), shape=X.shape)
-
-
-def _dask(X, rng):
-    import dask.array
-
-    return dask.array.from_array(np.asarray(X), chunks=(int(rng.integers(1, len(X) + 1)), X.shape[1]))
-
-
-def _strict(X, rng):
-    import array_api_strict
-
-    return array_api_strict.asarray(X)
-
-
-def _torch(X, rng):
-    if importlib.util.find_spec("torch") is None:
-        return _strict(X, rng)
-    import torch
-
-    return torch.asarray(np.ascontiguousarray(X))
-
-
-_FORMS = {
-    "c": lambda X, rng: np.ascontiguousarray(X),
-    "fortran": lambda X, rng: np.asfortranarray(X),
-    "gaps": _gaps,
-    "reversed": lambda X, rng: np.ascontiguousarray(X[::-1])[::-1],
-    "readonly": _readonly,
-    "frame": _frame,
-    "list": lambda X, rng: X.tolist(),
-    "csr_array": lambda X, rng: scipy.sparse.csr_array(X),
-    "csr_messy": _messy,
-    "coo_repeats": _coo_repeats,
-    "dask": _dask,
-    "strict": _strict,
-    "torch": _torch,
-}
+def _coo_repeats(X):
+    """COO in which every entry is the sum of two halves, where halves are exact."""
+    where = np.nonzero(X)
+    values = X[where]
+    if X.dtype.kind == "f" and np.array_equal(values / 2 + values / 2, values):
+        values, where = np.tile(values / 2, 2), np.tile(where, 2)
+    return scipy.sparse.coo_matrix((values, tuple(where)), shape=X.shape)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fuzz import clock
-from fuzz.models import Undecided, is_foreign, machines_of
+from fuzz.forms import FOREIGN
+from fuzz.models import Undecided, machines_of
 from fuzz.oracles import ORACLES
 from fuzz.twins import TWINS
 
@@ -34,7 +35,7 @@ class Verdict:
 
 
 def judge(case):
-    """All that is wrong with what a case returned, or that it took too long."""
+    """Fit a case and ask the oracles. The verdict lists everything that is wrong, time limits included."""
     verdict = Verdict(case.number, case.family)
     started = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
@@ -44,8 +45,11 @@ def judge(case):
         except Exception as error:
             if clock.rang_in(error):
                 raise clock.TooSlow from error
-            fitted = False
-            _judge_error(case, error, verdict)
+            fitted, verdict.refused = False, _is_deliberate(error)
+            if not verdict.refused:
+                verdict.failures.append(f"exception: {_described(error)}")
+            elif not case.must_fail and not EXPECTED_ERRORS.search(str(error)):
+                verdict.failures.append(f"complaint: {_described(error)}")
         else:
             fitted = True
             if case.must_fail:
@@ -64,7 +68,7 @@ def judge(case):
 
 
 def _is_deliberate(error):
-    """Whether somebody who checks what is given has written `raise`.
+    """Whether an error was raised by a check of the arguments, by kmargin or scikit-learn.
 
     scikit-learn's checks may leave it to NumPy to complain of words among numbers.
     """
@@ -77,38 +81,27 @@ def _is_deliberate(error):
     return is_raise and ("/kmargin/" in last.filename or "/sklearn/" in last.filename)
 
 
-def _judge_error(case, error, verdict):
-    verdict.refused = _is_deliberate(error)
-    if not verdict.refused:
-        verdict.failures.append(f"exception: {_described(error)}")
-    elif not case.must_fail and not EXPECTED_ERRORS.search(str(error)):
-        verdict.failures.append(f"complaint: {_described(error)}")
-
-
 def _ask_oracles(case, model, verdict):
-    rng = case.rng("oracles")
-    asked = {name: rng.random() < often for name, (_, often) in (ORACLES | TWINS).items()}
-    asked["orders, blocks"] |= is_foreign(case)
+    rng, oracles = case.rng("oracles"), ORACLES | TWINS
+    asked = {name: rng.random() < often for name, (_, often) in oracles.items()}
+    asked["orders, blocks"] |= case.form in FOREIGN
     asked["dense = sparse"] |= case.call == "SparseSVCCV"
     machines = []
     try:
         machines = machines_of(case, model)
     except Undecided as reason:
         verdict.skips.append(str(reason))
-    for name, (oracle, _) in ORACLES.items():
+    for name, (oracle, _) in oracles.items():
         if asked[name]:
             _ask(verdict, name, oracle, case, model, machines)
             if verdict.failures and name == "finite":
                 return
-    for name, (twin, _) in TWINS.items():
-        if asked[name]:
-            _ask(verdict, name, twin, case, model)
 
 
-def _ask(verdict, name, oracle, *of):
+def _ask(verdict, name, oracle, case, model, machines):
     clock.restart()
     try:
-        sentence = oracle(*of)
+        sentence = oracle(case, model, machines)
     except Undecided as reason:
         verdict.skips.append(f"{name}: {reason}")
     except Exception as error:
@@ -129,9 +122,5 @@ def _described(error):
 
 def _place(at):
     """File and line of a warning or of a frame of a traceback, without the folders above the package."""
-    filename = at.filename
-    for root in ("/site-packages/", "/src/", "/fuzz/"):
-        if root in filename:
-            filename = root[1:].replace("site-packages/", "").replace("src/", "") + filename.split(root, 1)[1]
-            break
+    filename = re.sub("^.*/(site-packages/|src/|(?=fuzz/))", "", at.filename)
     return f"{filename}:{at.lineno}"

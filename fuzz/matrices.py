@@ -95,22 +95,7 @@ def offsets(rng, n, p):
     return rng.standard_normal((n, p)) + 10.0 ** rng.uniform(0, 9, p) * rng.choice([-1.0, 1.0], p)
 
 
-MATRICES = {
-    make.__name__: make
-    for make in (
-        gaussian,
-        binary,
-        counts,
-        low_rank,
-        heavy_tailed,
-        autoregressive,
-        repeated_rows,
-        odd_columns,
-        nearly_collinear,
-        zero,
-        scales,
-        spread,
-        offsets,
-    )
-}
-PLAIN = ("gaussian", "binary", "counts", "low_rank", "heavy_tailed", "autoregressive")
+_PLAIN = (gaussian, binary, counts, low_rank, heavy_tailed, autoregressive)
+_ODD = (repeated_rows, odd_columns, nearly_collinear, zero, scales, spread, offsets)
+PLAIN = [make.__name__ for make in _PLAIN]
+MATRICES = {make.__name__: make for make in _PLAIN + _ODD}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fuzz import clock
+from fuzz import clock, contents
 from fuzz.files import Draw, Flaw, call
 from fuzz.outputs import check_refusal
 
@@ -68,22 +68,22 @@ def originals():
 
 def fingerprint(model):
     """Everything that a model decides by."""
-    from kmargin.tables.model import estimator_numbers
-
-    parameters, arrays = estimator_numbers(model.machine)
-    scaling = model.scaling
+    machine, scaling = model.machine, model.scaling
+    arrays = {"classes": model.classes_, "intercept": machine.intercept_, "coef": machine.coef_}
+    if model.is_kernel:
+        arrays |= {"points": machine.decisions.inputs.points, "support": machine.support_}
     shared = {"mean": scaling.mean, "spread": scaling.spread, "medians": scaling.medians}
     encoding = (model.target, model.encoding.columns, sorted(model.encoding.categories.items()))
     numbers = [(name, None if a is None else np.asarray(a).tolist()) for name, a in (arrays | shared).items()]
-    return [sorted(parameters.items(), key=str), numbers, encoding]
+    return [sorted(model.parameters.items(), key=str), machine.multi_class, numbers, encoding]
 
 
 def make_case(number):
     """The case with this number: always the same."""
     draw = Draw(number, 11)
     kind = draw.one(KINDS)
-    damaged, damage = draw.weighted(WAYS)(originals()[kind][0], draw.rng)
-    return Case(number, kind, damage, damaged)
+    damaged, what = draw.weighted(WAYS)(originals()[kind][0], draw)
+    return Case(number, kind, what, damaged)
 
 
 def check(case):
@@ -122,21 +122,14 @@ def _check_load(case):
         return f"it takes {peak / 1e6:.0f} MB for {len(case.content)} bytes"
     if model is None or fingerprint(model) == originals()[case.kind][1]:
         return None
-    if not _has_digest(case.content):
+    arrays, _ = unpack(case.content)  # a digest is no signature: whoever forges a file can compute it
+    if arrays.pop("sha256").tolist() != model_file._digest(arrays).tolist():
         return "it is read as another model"
     return _check_forgery(model)
 
 
-def _has_digest(content):
-    """Whether a file was made anew, by somebody who knows how: a digest is no signature."""
-    from kmargin.tables import model_file
-
-    arrays, _ = unpack(content)
-    return bool(arrays.pop("sha256").tolist() == model_file._digest(arrays).tolist())
-
-
 def _check_forgery(model):
-    """Another model, but a model: it decides, or says what it lacks."""
+    """A forged model has finite decision values, or an error says what it lacks."""
     import pandas as pd
 
     from kmargin.core.validation import InputError
@@ -162,7 +155,7 @@ def _check_command():
     return check_refusal(code, stdout, stderr, ["m.kmargin", "new.csv"]) if code else None
 
 
-# What happens to files: each takes the bytes of a model file and returns others, and what was done.
+# What happens to files: each way takes the bytes of a model file and returns others, and what was done.
 
 
 class Trap:
@@ -172,148 +165,133 @@ class Trap:
         return os.mkdir, ("sprung",)
 
 
-def cut(content, rng):
-    at = int(rng.integers(len(content)))
-    return (content[:at], f"cut at {at}") if rng.random() < 0.7 else (content[at:], f"from {at} on")
-
-
-def flip(content, rng):
-    data = bytearray(content)
-    places = rng.integers(len(data), size=int(rng.choice([1, 1, 1, 2, 8])))
-    for at in places:
-        data[at] ^= 1 << int(rng.integers(8))
-    return bytes(data), f"bits flipped at {places.tolist()}"
-
-
-def splice(content, rng):
-    at, n_bytes = int(rng.integers(len(content))), int(rng.integers(1, 200))
-    middle = [rng.bytes(n_bytes), bytes(n_bytes), content[:n_bytes]][int(rng.integers(3))]
-    rest = content[at:] if rng.random() < 0.5 else content[at + n_bytes :]
-    return content[:at] + middle + rest, f"{n_bytes} bytes put in at {at}"
-
-
 def unpack(content):
+    """The arrays of a model file, and its header."""
     with np.load(io.BytesIO(content)) as archive:
         arrays = dict(archive)
     return arrays, json.loads(arrays["header"].tobytes())
 
 
-def pack(arrays, rng, compress=False):
+def members_of(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(members, packing=zipfile.ZIP_STORED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return out.getvalue()
+
+
+def saved(arrays, save=np.savez):
+    out = io.BytesIO()
+    save(out, **arrays)
+    return out.getvalue()
+
+
+def pack(arrays, draw, save=np.savez):
     """An archive, its digest right two times of three, so that what lies behind the digest is reached."""
     from kmargin.tables import model_file
 
     plain = {name: array for name, array in arrays.items() if name != "sha256"}
-    if rng.random() < 0.67 and all(isinstance(a, np.ndarray) and a.dtype != object for a in plain.values()):
-        arrays["sha256"] = model_file._digest(plain)
-    out = io.BytesIO()
-    (np.savez_compressed if compress else np.savez)(out, **arrays)
-    return out.getvalue()
+    if draw.chance(0.67) and all(array.dtype != object for array in plain.values()):
+        arrays = plain | {"sha256": model_file._digest(plain)}
+    return saved(arrays, save)
 
 
-def rearrange(content, rng):
+@cache
+def much_in_little():
+    return saved({"header": np.zeros(5 * 10**7, np.uint8)}, np.savez_compressed)
+
+
+def damage(content, draw):
+    return contents.damage(content, draw), "damaged"
+
+
+def flip(content, draw):
+    damaged = bytearray(content)
+    places = draw.rng.integers(len(content), size=draw.one([1, 1, 1, 2, 8]))
+    for at in places:
+        damaged[at] ^= 1 << draw.below(8)
+    return bytes(damaged), f"bits flipped at {places.tolist()}"
+
+
+def rearrange(content, draw):
+    """Arrays that are missing, exchanged, there twice, or of another shape or type."""
     arrays, _ = unpack(content)
     names = sorted(set(arrays) - {"header", "sha256"})
-    one, other = (str(name) for name in rng.choice(names, 2, replace=False))
-    way = int(rng.integers(10))
-    if way == 0:
-        arrays[one], arrays[other] = arrays[other], arrays[one]
-    elif way == 1:
-        del arrays[one]
-    elif way == 2:
-        arrays[str(rng.choice(["extra", "../x", "header2", ""]))] = arrays[one]
-    else:
-        array = arrays[one]
-        with np.errstate(over="ignore"):
-            arrays[one] = [
-                *(array[..., :-1], array * np.nan, np.asfortranarray(np.stack([array, array]))),
-                *(array.astype(kind) for kind in (np.float16, complex, "U", object, ">f8")),
-            ][int(rng.integers(8))]
-    return pack(arrays, rng), f"way {way} with {one} and {other}"
+    one, other = draw.one(names), draw.one(names)
+    array = arrays.pop(one)
+    with np.errstate(over="ignore"):
+        others = [array[..., :-1], array * np.nan, np.asfortranarray(np.stack([array, array]))]
+        others += [array.astype(kind) for kind in (np.float16, complex, "U", object, ">f8")]
+    extra = draw.one(["extra", "../x", "header2", ""])
+    moved = [{}, {one: array, extra: array}, {other: array, one: arrays.get(other, array)}]
+    changed = draw.one(moved) if draw.chance(0.3) else {one: draw.one(others)}
+    return pack(arrays | changed, draw), f"{one} in another way"
 
 
-def reword(content, rng):
+def reword(content, draw):
     """A header with other types, versions, or words."""
     arrays, header = unpack(content)
-    odd = [None, -1, 10**400, 1e999, "", "x" * 10**4, [], {}, [[]], {"a": 1}, True]
-    odd += [["a", "a"], [1, "b"], 0.5, "NaN", "\ud800"]
-    key = str(rng.choice(sorted(header)))
-    if key == "kmargin":
-        key = "format"
-    value = odd[int(rng.integers(len(odd)))]
-    if key in ("parameters", "categories") and rng.random() < 0.7:
-        inner = dict(header[key])
-        inner[str(rng.choice([*inner, "new"]))] = value
-        value = inner
-        if set(inner) != set(header[key]) and key == "parameters":
-            value = {}
+    key = draw.one(sorted(set(header) - {"kmargin"}))
+    value = draw.one(ODD_VALUES)
     if key == "version":
-        value = [0, 2, 99, -1, "1", 1.0, True, None][int(rng.integers(8))]
-    header[key] = value
-    text = json.dumps(header)
-    if rng.random() < 0.1:
+        value = draw.one([0, 2, 99, -1, "1", 1.0, True, None])
+    elif key == "parameters" and draw.chance(0.7):
+        value = header[key] | {draw.one([*header[key]]): value}
+    elif key == "categories" and draw.chance(0.7):
+        value = header[key] | {draw.one([*header[key], "new"]): value}
+    text = json.dumps(header | {key: value})
+    if draw.chance(0.1):
         others = ["", "[" * 50_000, "{}", "null", "1", '"x"', text[:-2], text + "}", "NaN", '{"a":' * 5000]
-        text = str(rng.choice(others))
+        text = draw.one(others)
     arrays["header"] = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    return pack(arrays, rng), f"header: {key} = {str(value)[:60]!r}"
+    return pack(arrays, draw), f"header: {key} = {str(value)[:60]!r}"
 
 
-def claim(content, rng):
+def claim(content, draw):
     """A member that says it is huge, of an odd type, or written otherwise."""
-    shape = [(10**14,), (1, 10**14), (2**62, 8), (-1, 5), (10**9,), (2**32, 2**32), ()][int(rng.integers(7))]
-    descr = ["<f8", "|O", "<U1000000000", "<f2", "|V8", [("a", "<f8")], "<M8[s]"][int(rng.integers(7))]
-    claim = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        claim, {"descr": descr, "fortran_order": bool(rng.random() < 0.2), "shape": shape}
+    shape = draw.one([(10**14,), (1, 10**14), (2**62, 8), (-1, 5), (10**9,), (2**32, 2**32), ()])
+    descr = draw.one(["<f8", "|O", "<U1000000000", "<f2", "|V8", [("a", "<f8")], "<M8[s]"])
+    claim, members = io.BytesIO(), members_of(content)
+    header = {"descr": descr, "fortran_order": draw.chance(0.2), "shape": shape}
+    np.lib.format.write_array_header_1_0(claim, header)
+    chosen = draw.one([*members])
+    members[chosen] = claim.getvalue() + bytes(40)
+    packing = zipfile.ZIP_DEFLATED if draw.chance(0.2) else zipfile.ZIP_STORED
+    return zipped(members, packing), f"{chosen} claims {shape} of {descr}"
+
+
+def foreign(content, draw):
+    """A file of another kind, or an archive that the package does not write."""
+    (arrays, _), members = unpack(content), members_of(content)
+    trapped = arrays | {draw.one([*arrays, "extra"]): np.array([Trap()], dtype=object)}
+    names = ("../../escaped", "header.npy", "/etc/x", "header.npy/../x")[: 1 + draw.below(4)]
+    tar, array = io.BytesIO(), io.BytesIO()
+    np.save(array, np.arange(3))
+    with tarfile.open(fileobj=tar, mode=draw.one(["w", "w:gz"])) as archive:
+        entry = tarfile.TarInfo("../escaped")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    texts = [b"", b"a,b\n1,2\n", b"PK\x03\x04", b"PK\x05\x06" + bytes(18), b"\x93NUMPY", bytes(1000)]
+    return draw.one(
+        [
+            (pickle.dumps(Trap()), "a pickle"),
+            (saved(trapped), "an npz with a pickle"),
+            (tar.getvalue(), "a tar archive"),
+            (zipped(dict.fromkeys(names, content)), "a zip of something else"),
+            (pack(arrays, draw, np.savez_compressed), "compressed"),
+            (much_in_little(), "much packed into little"),
+            (zipped(members | {"header": members["header.npy"]}), "a member by two names"),
+            (array.getvalue(), "one array"),
+            (draw.one(texts), "no archive at all"),
+        ]
     )
-    out = io.BytesIO()
-    chosen = str(rng.choice(zipfile.ZipFile(io.BytesIO(content)).namelist()))
-    packing = zipfile.ZIP_DEFLATED if rng.random() < 0.2 else zipfile.ZIP_STORED
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w", packing) as new:
-        for name in old.namelist():
-            new.writestr(name, claim.getvalue() + bytes(40) if name == chosen else old.read(name))
-    return out.getvalue(), f"{chosen} claims {shape} of {descr}"
 
 
-def foreign(content, rng):
-    way = int(rng.integers(9))
-    out = io.BytesIO()
-    if way == 0:
-        return pickle.dumps(Trap()), "a pickle"
-    if way == 1:
-        arrays, _ = unpack(content)
-        arrays[str(rng.choice([*arrays, "extra"]))] = np.array([Trap()], dtype=object)
-        np.savez(out, **arrays)
-        return out.getvalue(), "an npz with a pickle"
-    if way == 2:
-        with tarfile.open(fileobj=out, mode="w:gz" if rng.random() < 0.5 else "w") as archive:
-            entry = tarfile.TarInfo("../escaped")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        return out.getvalue(), "a tar archive"
-    if way == 3:
-        with zipfile.ZipFile(out, "w") as zipped:
-            names = ("../../escaped", "header.npy", "/etc/x", "header.npy/../x")
-            for name in names[: int(rng.integers(1, 5))]:
-                zipped.writestr(name, content)
-        return out.getvalue(), "a zip of something else"
-    if way == 4:
-        arrays, _ = unpack(content)
-        return pack(arrays, rng, compress=True), "compressed"
-    if way == 5:
-        np.savez_compressed(out, header=np.zeros(5 * 10**7, np.uint8))
-        return out.getvalue(), "much packed into little"
-    if way == 6:
-        with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
-            for name in old.namelist():
-                new.writestr(name, old.read(name))
-            new.writestr("header", old.read("header.npy"))
-        return out.getvalue(), "a member by two names"
-    if way == 7:
-        np.save(out, np.arange(3))
-        return out.getvalue(), "one array"
-    texts = [b"", b"a,b\n1,2\n", b"PK\x03\x04", b"PK\x05\x06" + bytes(18), b"\x93NUMPY", b"{}"]
-    texts += [rng.bytes(500), bytes(1000)]
-    return texts[int(rng.integers(len(texts)))], "no archive at all"
-
-
-WAYS = {cut: 15, flip: 30, splice: 10, rearrange: 15, reword: 15, claim: 8, foreign: 7}
+ODD_VALUES = [None, -1, 10**400, 1e999, "", "x" * 10**4, [], {}, [[]], {"a": 1}, True]
+ODD_VALUES += [["a", "a"], [1, "b"], 0.5, "NaN", "\ud800"]
+WAYS = {damage: 25, flip: 30, rearrange: 15, reword: 15, claim: 8, foreign: 7}

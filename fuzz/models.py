@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuzz.forms import FOREIGN
 from fuzz.reference import EPS, LONG, Task
 from kmargin import Exchange
 
@@ -133,101 +132,90 @@ def on_host(array):
     return np.asarray(array.numpy() if hasattr(array, "numpy") else array)
 
 
-def is_exact(params):
-    solver = params.get("solver", "exchange")
-    return solver == "exchange" or isinstance(solver, Exchange)
-
-
-def count(k, n_available):
-    return n_available if isinstance(k, str) else min(int(k), n_available)
-
-
-def machines_of(case, model):
-    """Every binary classifier of a model, or of every k on a path."""
-    if case.call.startswith("Kernel"):
-        return _kernel_machines(case, model)
-    weighing = weigh(case.y, case.sample_weight, case.params.get("class_weight"))
-    if case.call == "SparseSVC":
-        rows, C, ks = [model.solutions_], case.params["C"], [case.params["k"]]
-    elif case.call == "SparseSVCCV":
-        rows, C, ks = [model.solutions_, *model.path_.solutions], model.C_, [model.k_, *model.path_.ks]
-    else:
-        rows, C, ks = model.solutions, case.params["C"], model.ks
-    X = case.data.astype(float)
-    spread = None
-    if case.params.get("standardize"):
-        spread = spreads(X[weighing.kept], weighing.repeats[weighing.kept])
-        if spread is None:
-            raise Undecided("whether a column is constant is a matter of rounding")
-    scheme, has_intercept = case.params.get("multi_class", "ovo"), case.params.get("fit_intercept", True)
-    tasks = list(make_tasks(X, weighing, scheme, C, has_intercept, spread))
-    groups = case.params.get("groups")
-    n_units = X.shape[1] if groups is None else len(np.unique(groups))
-    return [
-        Fitted(
-            task,
-            solution.dense_coef(),
-            solution.intercept,
-            solution.objective,
-            solution.status.name,
-            count(k, n_units),
-            is_exact(case.params),
-            precision=precision(case),
-            place=f"machine {number}, k={k}",
-        )
-        for k, solutions in zip(ks, rows, strict=True)
-        for number, (task, solution) in enumerate(zip(tasks, solutions, strict=True))
-    ]
-
-
 def precision(case):
-    """Of the coefficients that are kept: those of float32 data are rounded to float32."""
+    """The machine epsilon of the coefficients: those of float32 data are rounded to float32."""
     narrow = case.data.dtype == np.float32 and case.form != "list"
     return float(np.finfo(np.float32).eps) if narrow else EPS
 
 
-def _kernel_machines(case, model):
-    params = case.params
+def machines_of(case, model):
+    """Every binary classifier of a model, or of every k on a path."""
+    params, is_kernel = case.params, case.call.startswith("Kernel")
     weighing = weigh(case.y, case.sample_weight, params.get("class_weight"))
-    eps = precision(case)
-    K, noise = case.data.astype(float), None
+    scheme, has_intercept = params.get("multi_class", "ovo"), params.get("fit_intercept", True)
+    C = model.C_ if case.call.endswith("CV") else params["C"]
+    X, spread, noise, choices = case.data.astype(float), None, None, None
+    if is_kernel:
+        X, noise = _kernel_of(case, weighing)
+        choices = _points_offered(case, weighing, scheme)
+    elif params.get("standardize"):
+        spread = spreads(X[weighing.kept], weighing.repeats[weighing.kept])
+        if spread is None:
+            raise Undecided("whether a column is constant is a matter of rounding")
+    tasks = list(make_tasks(X, weighing, scheme, C, has_intercept, spread, noise))
+    groups = params.get("groups")
+    n_units = X.shape[1] if groups is None else len(np.unique(groups))
+    found = []
+    for k, solutions in _solutions_of(case, model):
+        for number, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
+            if is_kernel:
+                w = np.zeros(X.shape[1])
+                w[model.support_] = model.dual_coef_[number]
+                b, objective = float(model.intercept_[number]), float(model.objective_[number])
+            else:
+                w, b, objective = solution.dense_coef(), solution.intercept, solution.objective
+            machine = Fitted(
+                task,
+                w,
+                b,
+                objective,
+                solution.status.name,
+                k=n_units if isinstance(k, str) else min(int(k), n_units),
+                exact=params.get("solver", "exchange") == "exchange"
+                or isinstance(params["solver"], Exchange),
+                eps=precision(case) if is_kernel else EPS,
+                precision=precision(case),
+                choices=choices[number] if is_kernel else None,
+                place=f"machine {number}, k={k}",
+            )
+            found.append(machine)
+    return found
+
+
+def _solutions_of(case, model):
+    """Each k with the solutions of all classifiers."""
+    if case.call == "sparse_svm_path":
+        return zip(model.ks, model.solutions, strict=True)
+    k = model.k_ if case.call.endswith("CV") else case.params["k"]
+    path = zip(model.path_.ks, model.path_.solutions, strict=True) if case.call == "SparseSVCCV" else ()
+    return [(k, model.solutions_), *path]
+
+
+def _kernel_of(case, weighing):
+    """The kernel matrix, and by how much its entries may be wrong, where it was computed."""
+    params, noise = case.params, None
+    K = case.data.astype(float)
     if params["kernel"] != "precomputed":
         numbers = params.get("gamma", "scale"), params.get("degree", 3), params.get("coef0", 0.0)
         with np.errstate(all="ignore"):
             known = kernel_matrix(case.data, weighing, params["kernel"], *numbers)
             if known is None:
                 raise Undecided("whether the entries of X vary is a matter of rounding")
-            K, noise = known[0], 16 * eps * known[1]
+            K, noise = known[0], 16 * precision(case) * known[1]
     if not np.isfinite(K).all() or (noise is not None and not np.isfinite(noise).all()):
         raise Undecided("the kernel matrix overflows")
-    C, k = (params["C"], params["k"]) if case.call == "KernelSparseSVC" else (model.C_, model.k_)
-    scheme, has_intercept = params.get("multi_class", "ovo"), params.get("fit_intercept", True)
-    tasks = make_tasks(K, weighing, scheme, C, has_intercept, noise=noise)
-    found = []
+    return K, noise
+
+
+def _points_offered(case, weighing, scheme):
+    """The points that each classifier may select."""
     rows = [rows for rows, _ in split(weighing, scheme)]
-    if params["kernel"] != "precomputed":  # a point that is there twice is offered once
-        rows = [of[np.sort(np.unique(case.data[of], axis=0, return_index=True)[1])] for of in rows]
-    if params.get("shared", True) and len(rows) > 1:  # points of every class are offered to all
-        rows = [weighing.kept] * len(rows)
-    for number, task in enumerate(tasks):
-        w = np.zeros(K.shape[1])
-        w[model.support_] = model.dual_coef_[number]
-        found.append(
-            Fitted(
-                task,
-                w,
-                float(model.intercept_[number]),
-                float(model.objective_[number]),
-                model.solutions_[number].status.name,
-                count(k, K.shape[1]),
-                is_exact(params),
-                eps=eps,
-                precision=eps,
-                choices=rows[number],
-                place=f"machine {number}, k={k}",
-            )
-        )
-    return found
+    if case.params.get("shared", True) and len(rows) > 1:  # points of every class are offered to all
+        return [weighing.kept] * len(rows)
+    if case.params["kernel"] == "precomputed":
+        return rows
+    # of equal points the first is offered
+    return [of[np.sort(np.unique(case.data[of], axis=0, return_index=True)[1])] for of in rows]
 
 
 def attributes(case, model):
@@ -242,7 +230,3 @@ def objectives(case, model):
     """Reported, flat."""
     name = "objectives" if case.call == "sparse_svm_path" else "objective_"
     return np.ravel(on_host(getattr(model, name)))
-
-
-def is_foreign(case):
-    return case.form in FOREIGN

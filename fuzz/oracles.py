@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import sklearn
 
-from fuzz.models import Undecided, attributes, is_foreign, on_host
+from fuzz.forms import FOREIGN
+from fuzz.models import Undecided, attributes, on_host
 from fuzz.reference import LARGE, LONG, refit
 
 TOLERANCE = 1e-6  # relative, of objectives
@@ -23,8 +24,7 @@ def is_finite(case, model, machines):
 
 def keeps_at_most_k(case, model, machines):
     """At most k units are used, by all classifiers together if they share their units."""
-    for together in that_share(case, machines):
-        used = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
+    for together, used in that_share(case, machines):
         counted = np.unique(unit_labels(case, len(together[0].w))[used])
         if len(counted) > together[0].k:
             return f"uses {len(counted)} ({together[0].place})"
@@ -43,23 +43,19 @@ def obeys_constraints(case, model, machines):
 
 
 def that_share(case, machines):
-    """Lists of classifiers that share their units: those of one model, or of one k of a path."""
+    """Yield the classifiers that share units (of a model, or of one k of a path) and the columns they use."""
     by_k = {}
     for machine in machines:
         shared = case.params.get("shared", True)
         by_k.setdefault(machine.place.partition(", ")[2] if shared else machine.place, []).append(machine)
-    return list(by_k.values())
+    for together in by_k.values():
+        yield together, np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
 
 
 def unit_labels(case, n_columns):
     """The unit of each column, as a number."""
     groups = case.params.get("groups")
     return np.arange(n_columns) if groups is None else np.unique(groups, return_inverse=True)[1]
-
-
-def is_unconstrained(case):
-    """Whether units are single features, without constraints."""
-    return not {"groups", "keep", "avoid", "signs"} & case.params.keys()
 
 
 def decides_by_rounding(machine, eps):
@@ -114,11 +110,10 @@ def is_optimal_on_its_support(case, model, machines):
 
 def is_swap_optimal(case, model, machines):
     """Where the status is SWAP_OPTIMAL, no swap lowers the objective, summed over classifiers that share."""
-    if not is_unconstrained(case):
+    if {"groups", "keep", "avoid", "signs"} & case.params.keys():
         return None
-    for together in that_share(case, machines):
+    for together, support in that_share(case, machines):
         first, n_shared = together[0], len(together)
-        support = np.flatnonzero(np.any([machine.w != 0 for machine in together], axis=0))
         choices = np.arange(len(first.w)) if first.choices is None else first.choices
         others = np.setdiff1d(choices, support)
         if any(machine.status != "SWAP_OPTIMAL" for machine in together) or len(support) < first.k:
@@ -192,7 +187,7 @@ def predicts_as_it_decides(case, model, machines):
 
 def decides_by_its_coefficients(case, model, machines):
     """For two classes, decision values are products with the coefficients."""
-    if case.call != "SparseSVC" or is_foreign(case) or len(machines) != 1:
+    if case.call != "SparseSVC" or case.form in FOREIGN or len(machines) != 1:
         return None
     machine = machines[0]
     used = np.flatnonzero(machine.w)
@@ -206,7 +201,7 @@ def decides_by_its_coefficients(case, model, machines):
 
 
 def survives_pickling(case, model, machines):
-    if is_foreign(case):
+    if case.form in FOREIGN:
         return None
     X = case.given()[0]
     ks = (int(model.ks[0]),) if case.call == "sparse_svm_path" else ()

@@ -42,11 +42,7 @@ SENSELESS = {
     "--encode": ["x", ""],
     "--impute": ["mean"],
     "--select": [""],
-    "--weights": ["nothing", ""],
-    "--id": ["nothing", ""],
-    "--drop": ["nothing", ""],
-    "--keep": ["nothing", ""],
-    "--avoid": ["nothing", ""],
+    **dict.fromkeys(("--weights", "--id", "--drop", "--keep", "--avoid"), ("nothing", "")),
     "--sign": ["", "=", "+", "x0", "x0=", "x0=2", "nothing=+"],
     "--group-by": ["", "nothing"],
     "--groups": ["nothing.csv", "."],
@@ -54,8 +50,7 @@ SENSELESS = {
     "--decimal": ["", "x", ",", "."],
     "--encoding": ["", "nothing", "latin-1", "utf-16", "ascii"],
     "--labels": ["nothing.csv", "."],
-    "--rows-grouped-by": ["nothing", ""],
-    "--feature": ["nothing", ""],
+    **dict.fromkeys(("--rows-grouped-by", "--feature"), ("nothing", "")),
 }
 
 

@@ -1,9 +1,11 @@
-"""Equivalent statements of a problem have the same objectives. Each oracle takes a case and its model."""
+"""Equivalent statements of a problem have the same objectives: oracles like those in `oracles`."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from fuzz.forms import SPARSE
-from fuzz.models import Undecided, is_foreign, machines_of, objectives
+from fuzz.forms import FOREIGN, SPARSE
+from fuzz.models import Undecided, machines_of, objectives
 from fuzz.oracles import is_optimal_on_its_support, reports_its_objective
 
 TOLERANCE = 1e-6
@@ -43,7 +45,7 @@ def is_ambiguous(case, found, other):
     lowest, highest = np.minimum(found, other), np.maximum(found, other)
     gap = highest - lowest
     for _ in range(6):
-        again = objectives(case, case.having(data=disturb(case.data, rng)).fit())
+        again = objectives(case, replace(case, data=disturb(case.data, rng)).fit())
         if again.shape != found.shape:
             return True
         if (np.abs(again - found) > 0.01 * gap + TOLERANCE * highest + NOTHING).any():
@@ -51,38 +53,40 @@ def is_ambiguous(case, found, other):
     return False
 
 
-def dense_and_sparse(case, model):
+def dense_and_sparse(case, model, machines):
     """An array and a CSR matrix of the same numbers; cross-validation then also chooses the same k and C."""
     if case.params.get("kernel") == "precomputed":
         return None
-    form = "c" if case.form in SPARSE else "csr"
-    return compare(case, objectives(case, model), in_form(case, form), f"as {form}")
+    return compare_with_form(case, model, "c" if case.form in SPARSE else "csr")
 
 
-def orders(case, model):
+def orders(case, model, machines):
     """C order and Fortran order, or blocks and an array."""
-    form = "fortran" if case.form == "c" else "c"
-    return compare(case, objectives(case, model), in_form(case, form), f"as {form}")
+    return compare_with_form(case, model, "fortran" if case.form == "c" else "c")
 
 
-def in_form(case, form):
-    """The same case in another form, in the precision in which it is read: a list is read as double."""
-    is_single = case.data.dtype == np.float32
-    data = case.data.astype(float) if case.form == "list" and is_single else case.data
-    return case.having(form=form, data=data)
+def compare_with_form(case, model, form):
+    """Compare with the same data in another form. Lists are read in double precision, so their twins are."""
+    is_widened = case.form == "list" and case.data.dtype == np.float32
+    data = case.data.astype(float) if is_widened else case.data
+    return compare(case, objectives(case, model), replace(case, form=form, data=data), f"as {form}")
 
 
-def repetitions(case, model):
+def repetitions(case, model, machines):
     """Integer weights and repeated rows."""
     if case.call.endswith("CV") or isinstance(case.params.get("class_weight"), str):
         return None
-    if case.params.get("kernel") == "precomputed" or is_foreign(case):
+    if case.params.get("kernel") == "precomputed" or case.form in FOREIGN:
         return None
     times = case.rng("repetitions").integers(1, 4, len(case.y))
     form = "csr" if case.form in SPARSE else "c"
-    weighted = case.having(sample_weight=times.astype(float), form=form)
-    repeated = case.having(
-        data=np.repeat(case.data, times, axis=0), y=np.repeat(case.y, times), sample_weight=None, form=form
+    weighted = replace(case, sample_weight=times.astype(float), form=form)
+    repeated = replace(
+        case,
+        data=np.repeat(case.data, times, axis=0),
+        y=np.repeat(case.y, times),
+        sample_weight=None,
+        form=form,
     )
     models = weighted.fit(), repeated.fit()
     found, other = (objectives(twin, model) for twin, model in zip((weighted, repeated), models, strict=True))

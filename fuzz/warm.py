@@ -7,20 +7,12 @@ the first case of a kind would seem to take seconds.
 import importlib
 import warnings
 from contextlib import suppress
+from itertools import product
 
 import numpy as np
-import scipy.sparse as sp
 
+from fuzz.forms import dress
 from kmargin import KernelSparseSVC, SparseSVC, sparse_svm_path
-
-FORMS = {
-    "C order": np.ascontiguousarray,
-    "Fortran order": np.asfortranarray,
-    "float32": np.float32,
-    "float32, Fortran order": lambda X: np.asfortranarray(X, np.float32),
-    "CSR": sp.csr_array,
-    "CSR, float32": lambda X: sp.csr_array(X, dtype=np.float32),
-}
 
 
 def warm_up():
@@ -33,11 +25,12 @@ def warm_up():
     wide = rng.standard_normal((30, 700))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, form in FORMS.items():
-            for solver in ("exchange", "sd") if "CSR" in name else ("exchange", "sd", "mm"):
+        for form, dtype in product(("c", "fortran", "csr_array"), (np.float64, np.float32)):
+            dressed = dress(X.astype(dtype), form, rng)
+            for solver in ("exchange", "sd") if form == "csr_array" else ("exchange", "sd", "mm"):
                 for y in (two, three):
-                    SparseSVC(k=3, solver=solver).fit(form(X), y)
-            sparse_svm_path(form(X), two, [20, 10, 5, 2], C=np.inf)
+                    SparseSVC(k=3, solver=solver).fit(dressed, y)
+            sparse_svm_path(dressed, two, [20, 10, 5, 2], C=np.inf)
         SparseSVC(k=3, signs=np.ones(20)).fit(X, two)
         SparseSVC(k=3, groups=np.arange(20) // 2).fit(X, three)
         KernelSparseSVC(k=3).fit(X, three)

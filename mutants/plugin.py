@@ -91,10 +91,10 @@ class Recorder(Runner):
 class Template(Runner):
     """Collect all tests, and then answer requests, each in a fork of this process."""
 
-    def __init__(self, limits, connection, run_in_fork, warm_up):
-        super().__init__(limits.judging)
-        self.warm_up = warm_up
-        self.limits, self.connection, self.run_in_fork = limits, connection, run_in_fork
+    def __init__(self, stage, connection, run_in_fork, warm_up):
+        super().__init__(stage.limit)
+        self.longest, self.warm_up = stage.longest, warm_up
+        self.connection, self.run_in_fork = connection, run_in_fork
         self.coverage = start_coverage("")
 
     def pytest_runtestloop(self, session):
@@ -113,19 +113,20 @@ class Template(Runner):
         """Which tests of a file pass, their seconds, and the lines they execute; "" has those of imports."""
         plugins = next(iter(self.items.values())).config.pluginmanager
         plugins.unregister(self)
-        recorder = Recorder(self.limits.recording, self.items)
+        recorder = Recorder(self.longest, self.items)
         plugins.register(recorder)
         recorder.run([test for test in self.items if test.startswith(f"{file}::")], stop_at_failure=False)
         lines = stop_coverage(recorder.coverage) | {"": self.imported}
         kept = {test: lines.get(test, {}) for test in ["", "fixtures", *recorder.passed]}
         return {"seconds": recorder.passed, "lines": kept}
 
-    def judge(self, tests, path, source):
+    def judge(self, tests, limit, path, source):
         """The test that fails, if any, where functions have the mutated code; None if they cannot have it."""
         try:
             replace_code(path, source)
         except ValueError:
             return None
+        self.seconds = limit
         return self.run(tests)
 
 
@@ -149,7 +150,7 @@ def start_coverage(context):
 
 
 def stop_coverage(started):
-    """The lines executed in each context: bit masks, in hexadecimal digits, by source file."""
+    """The lines executed in each context: bit masks by source file."""
     with warnings.catch_warnings(action="ignore"):
         started.stop()
         data = started.get_data()
@@ -160,7 +161,7 @@ def stop_coverage(started):
             for context in contexts:
                 mask = masks.setdefault(context, {})
                 mask[path] = mask.get(path, 0) | 1 << line
-    return {context: {path: hex(bits) for path, bits in mask.items()} for context, mask in masks.items()}
+    return masks
 
 
 def replace_code(path, source):

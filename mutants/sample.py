@@ -1,8 +1,20 @@
 """Draw mutants: copies of a source file with one small fault.
 
-Never mutated: strings, f-strings and docstrings; annotations and decorators; the arguments of `raise`, of
-assertions and of warnings; blocks under `TYPE_CHECKING`; representations; methods called on axes and figures,
-which only change how a plot looks; the keyword arguments in `HARMLESS_KEYWORDS`.
+A node of the syntax tree is drawn, and one of its faults:
+
+- a comparison, `and`, `or`, or an arithmetic or bitwise operator becomes another one; `not`, `-` and `~` go;
+- a number becomes one more or one less, or twice or half of it; True becomes False;
+- a condition is negated; `break` and `continue` are exchanged;
+- a slice or a range starts one later or ends one earlier;
+- a call or a `raise` that is a statement goes, and so does `+=`; a value is not returned;
+- the first two arguments of a call are exchanged, or a keyword argument goes;
+- a function is replaced by its opposite (min and max, any and all, floor and ceil, zeros and ones, ...).
+
+Left out are faults that change nothing that a program computes: in strings, f-strings and docstrings, in
+annotations and decorators, in the arguments of `raise`, of assertions and of warnings, under `TYPE_CHECKING`,
+in representations, in calls on axes and figures, and in the keyword arguments of `HARMLESS_KEYWORDS`: how a
+plot looks, whether a copy is made, what is printed on the way, how many threads compute, and the encoding,
+which is UTF-8 where the tests run, whether it is given or not.
 """
 
 import ast
@@ -13,7 +25,8 @@ from typing import NamedTuple
 
 REPRESENTATIONS = {"__repr__", "__str__", "_repr_html_"}
 DRAWN_ON = {"ax", "axes", "axis", "figure", "plt"}
-HARMLESS_KEYWORDS = {"alpha", "color", "copy", "fontsize", "label", "marker", "stacklevel", "strict"}
+HARMLESS_KEYWORDS = {"alpha", "color", "fontsize", "label", "linewidth", "marker", "stacklevel", "strict"}
+HARMLESS_KEYWORDS |= {"copy", "encoding", "n_jobs", "verbose"}
 SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "msg", "exc", "cause", "pattern"}
 OTHER_OPERATORS: dict[type, list[type]] = {
     ast.Lt: [ast.LtE, ast.GtE], ast.LtE: [ast.Lt, ast.Gt], ast.Gt: [ast.GtE, ast.LtE],
@@ -151,8 +164,8 @@ def is_skipped(node):
             return name in HARMLESS_KEYWORDS
         case ast.Expr(value=ast.Call() as call):
             return is_skipped(call)
-        case ast.Call(func=ast.Attribute(attr=attr, value=ast.Name(id=owner))):
-            return attr == "warn" or owner in DRAWN_ON
+        case ast.Call(func=ast.Attribute(attr=attr, value=owner)):
+            return attr == "warn" or ast.unparse(owner).split(".")[0] in DRAWN_ON
     return False
 
 

@@ -4,6 +4,8 @@ import signal
 
 # scikit-learn dispatches to other arrays only where scipy was told so before it was imported
 os.environ["SCIPY_ARRAY_API"] = "1"
+# matrices are small: threads of BLAS would only wait for each other, which takes processor time
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

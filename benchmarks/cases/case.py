@@ -7,7 +7,7 @@ from benchmarks.solvers import HEADLINE, OURS
 
 
 class Case:
-    """Measuring and judging are apart: `reached`, `tables` and `plot` work on any results, old or new."""
+    """Measuring and judging are apart: `reached` and `tables` work on any results, old or new."""
 
     name: str
 
@@ -25,9 +25,6 @@ class Case:
     def tables(self, frame):
         """Tables to be shown below the claims."""
         return []
-
-    def plot(self, frame):
-        """A picture of the results, or None."""
 
 
 def best_seconds(frame, competitor):

@@ -13,7 +13,7 @@ from benchmarks import memory
 from benchmarks.cases.case import Case, times_faster
 from benchmarks.datasets.files import load
 from benchmarks.datasets.simulated import dense
-from benchmarks.objectives import accuracy, lam_of, share_found
+from benchmarks.objectives import lam_of
 from benchmarks.records import select
 from benchmarks.runner import race, record_seconds, timed
 from benchmarks.solvers import HEADLINE, choose
@@ -75,9 +75,6 @@ class Dense(Case):
         runs = race(entrants, data.X, data.y, small=data.sample(500))
         where = {"dataset": data.name, "seed": 0}
         record_seconds(record, runs, **where)
-        for name, run in runs.items():
-            record.add(name, "share found", share_found(run.result.support, data.causal), **where)
-            record.add(name, "train accuracy", accuracy(run.result, data.X, data.y), **where)
         del data, runs
         for name in competitors:
             multiple = memory.measure("dense", name, *shape, K, C)["multiple"]

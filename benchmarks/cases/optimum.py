@@ -19,7 +19,7 @@ from benchmarks.optima import SEEDS, find_optima, fingerprint
 from benchmarks.records import by_competitor, select
 from benchmarks.runner import installed
 from benchmarks.solvers import HEADLINE, choose
-from benchmarks.solvers.ours import Ours, fit_table
+from benchmarks.solvers.ours import Exchange, fit_table
 
 TOLERANCE = 1e-6  # relative: what counts as the optimum
 APART = 1e-3  # relative: from here on a path and a single fit count as different
@@ -76,7 +76,7 @@ def run_pair(record, competitor, pair, optima):
 
     for k in LETTER_KS:
         add(f"{competitor.name}, one k", k, competitor.fixed(pair.X, pair.y, k, LETTER_LAM).support)
-    if isinstance(competitor, Ours):
+    if isinstance(competitor, Exchange):
         competitor.C = C_of(LETTER_LAM, len(pair.y))
         for fit in competitor.path(pair.X, pair.y, range(pair.X.shape[1], 0, -1)):
             if fit.level in LETTER_KS:

@@ -22,7 +22,6 @@ from benchmarks.cases.shared import (
     budget_table,
     leads,
     mean_over_data,
-    plot_budgets,
     real_data,
     standardised,
 )
@@ -39,7 +38,7 @@ TAKE_ALL = ("calibrated_svc", "logistic_f_test")
 SIMULATED = {"two classes": (2, 0.5), "two classes, one rare": (2, 0.1), "four classes": (4, None)}
 OURS = ("kmargin", "kmargin_ovr")
 METRICS = {"log loss": log_loss, "Brier score": brier}
-
+SIMULATED_METRICS = METRICS | {"calibration error": calibration_error}
 
 SCALES = {  # folds of real data, draws of simulated data
     "quick": (Folds(DATA[:1], 1, 1, 1000, 500), 1),
@@ -60,7 +59,8 @@ class Probabilities(Case):
         for name, (n_classes, share) in SIMULATED.items():
             for seed in range(n_draws):
                 data = with_known_probabilities(name, seed, n_classes, share)
-                self.run_simulated(record, competitors, data, seed)
+                for competitor in competitors.values():
+                    self.score(record, competitor.name, competitor, data, seed, "", [len(data.causal)])
 
     def run_fold(self, record, competitors, data, split):
         p = data.X.shape[1]
@@ -74,17 +74,10 @@ class Probabilities(Case):
         fits = competitor.probable(data.X, data.y, data.X_test, budgets, CS, split)
         for budget, fit in zip(budgets, fits, strict=True):
             where = {"dataset": data.name, "seed": split, "parameter": parameter, "level": budget}
-            for metric, measure in METRICS.items():
+            for metric, measure in (METRICS if parameter else SIMULATED_METRICS).items():
                 record.add(name, metric, measure(fit.probabilities, data.y_test), **where)
             record.add(name, "features", fit.n_features, **where)
             record.add(name, "C", fit.C, **where)
-
-    def run_simulated(self, record, competitors, data, seed):
-        for name, competitor in competitors.items():
-            (fit,) = competitor.probable(data.X, data.y, data.X_test, [len(data.causal)], CS, seed)
-            where = {"dataset": data.name, "seed": seed}
-            for metric, measure in {"calibration error": calibration_error, **METRICS}.items():
-                record.add(name, metric, measure(fit.probabilities, data.y_test), **where)
 
     def reached(self, frame):
         reached = {}
@@ -114,6 +107,3 @@ class Probabilities(Case):
             everything.round(4).rename_axis("with all features"),
             errors.round(4).rename_axis("calibration error, mean of the draws"),
         ]
-
-    def plot(self, frame):
-        return plot_budgets(frame, "log loss")

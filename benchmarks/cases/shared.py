@@ -23,7 +23,6 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks import plots
 from benchmarks.cases.case import Case, by_dataset, times_faster
 from benchmarks.datasets.dataset import Dataset
 from benchmarks.datasets.files import load_rows
@@ -114,7 +113,7 @@ class SharedFeatures(Case):
                 if name == OWN_FEATURES and len(fit.support) == 0:
                     continue
                 where |= {"parameter": BUDGET, "level": budget}
-                pairs = fit_pairs_on(data.X, data.y, fit.support, C or 1.0, budget)
+                pairs = fit_pairs_on(data.X, data.y, fit.support, C or 1.0)
                 record.add(name, "accuracy", accuracy(fit, data.X_test, data.y_test), **where)
                 record.add(name, "accuracy of pairs", accuracy(pairs, data.X_test, data.y_test), **where)
                 record.add(name, "features", len(fit.support), **where)
@@ -157,9 +156,6 @@ class SharedFeatures(Case):
             seconds.round(3).rename_axis("seconds of a path"),
             (100 * shares_found(frame)).round(1).rename_axis("causal features found, %"),
         ]
-
-    def plot(self, frame):
-        return plot_budgets(frame, "accuracy")
 
 
 def objective_excesses(frame, ours):
@@ -229,11 +225,6 @@ def budget_table(frame, metric, means):
     table = pd.concat([pd.concat(means, names=["dataset"]), by_competitor(rows, "dataset", "level")])
     table.index = [f"{name}, {level:g} features" for name, level in table.index]
     return table
-
-
-def plot_budgets(frame, metric):
-    rows = select(frame, metric=metric, parameter=BUDGET)
-    return plots.against_budget(rows, mean_over_data(frame, metric), metric)
 
 
 def shares_found(frame):

@@ -45,14 +45,8 @@ class Dataset:
         kept = classes[np.linspace(0, len(classes) - 1, n_classes).round().astype(int)]
         train, test = np.isin(self.y, kept), np.isin(self.y_test, kept)
         name = f"{self.name} ({n_classes} of {len(classes)} classes)"
-        return replace(
-            self,
-            name=name,
-            X=self.X[train],
-            y=self.y[train],
-            X_test=self.X_test[test],
-            y_test=self.y_test[test],
-        )
+        X, y, X_test, y_test = self.X[train], self.y[train], self.X_test[test], self.y_test[test]
+        return replace(self, name=name, X=X, y=y, X_test=X_test, y_test=y_test)
 
     def of_features(self, n_features):
         """The same data with only its first features."""

@@ -26,8 +26,7 @@ def synthetic(n=1000, p=500, seed=0):
 def dense(n, p, n_causal, seed=0, flipped=0.05):
     """Many rows, few columns, a share of the labels wrong. Takes no memory to speak of beyond X."""
     rng = np.random.default_rng(seed)
-    X = np.empty((n, p))
-    rng.standard_normal(out=X)
+    X = rng.standard_normal((n, p))
     coef = np.zeros(p)
     coef[rng.choice(p, n_causal, replace=False)] = rng.uniform(2, 10, n_causal)
     y = np.where(X @ coef > 0, 1, -1)

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
-
-from kmargin import GridEdgeWarning, RepeatedFeaturesWarning
 
 BISECTIONS = 8
 N_FOLDS = 5  # by which C is chosen for probabilities
@@ -50,7 +47,7 @@ class Competitor:
 
     name: str
     module: str  # what has to be importable, and whose version is recorded
-    levels = "C"  # "k" or "C"
+    levels = "C"  # what `path` takes: "k" or "C"
     takes_ridge = True  # whether `fixed` depends on lam
 
     def other_settings(self):
@@ -111,22 +108,8 @@ def unfinished_allowed():
     of a column: such fits are scored as they are.
     """
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, GridEdgeWarning, RepeatedFeaturesWarning):
-            warnings.simplefilter("ignore", category)
+        warnings.simplefilter("ignore", UserWarning)
         yield
-
-
-def one_versus_one(X, y, levels, fit_pair):
-    """One Fit per level from a function that fits two classes, labelled -1 and 1, at every level."""
-    classes = np.unique(y)
-    machines = []
-    for negative, positive in combinations(classes, 2):
-        rows = slice(None) if len(classes) == 2 else (y == negative) | (y == positive)
-        machines.append(list(fit_pair(X[rows], np.where(y[rows] == positive, 1, -1))))
-    return [
-        Fit(classes, np.array([m[0] for m in at_level]), np.array([m[1] for m in at_level]), level)
-        for level, at_level in zip(levels, zip(*machines, strict=True), strict=True)
-    ]
 
 
 class PairwiseCompetitor(Competitor):
@@ -137,7 +120,15 @@ class PairwiseCompetitor(Competitor):
         raise NotImplementedError
 
     def path(self, X, y, levels):
-        return one_versus_one(X, y, levels, lambda X, y: [self.fit_two(X, y, level) for level in levels])
+        classes, machines = np.unique(y), []
+        for negative, positive in combinations(classes, 2):
+            rows = slice(None) if len(classes) == 2 else (y == negative) | (y == positive)
+            pair = X[rows], np.where(y[rows] == positive, 1, -1)
+            machines.append([self.fit_two(*pair, level) for level in levels])
+        return [
+            Fit(classes, np.array([m[0] for m in at_level]), np.array([m[1] for m in at_level]), level)
+            for level, at_level in zip(levels, zip(*machines, strict=True), strict=True)
+        ]
 
 
 def two_class_fit(y, coef, intercept, level):

@@ -15,7 +15,6 @@ from benchmarks.solvers.fit import (
     Competitor,
     Fit,
     PairwiseCompetitor,
-    one_versus_one,
     shrink_to,
     supports_within,
     two_class_fit,
@@ -27,11 +26,12 @@ FINE_BELOW = 100  # up to so many features they are eliminated one by one
 CROSSVAL_CS = tuple(np.geomspace(1e-3, 1.0, 10))
 
 
-class Liblinear(PairwiseCompetitor):
-    """Squared hinge with an L1 or L2 penalty, solved in the primal."""
+class LiblinearL2(PairwiseCompetitor):
+    """Squared hinge, solved in the primal. With the L2 penalty every feature stays."""
 
+    name = "liblinear_l2"
     module = "sklearn"
-    penalty: str
+    penalty = "l2"
 
     def __init__(self, intercept_scaling=1.0):
         self.intercept_scaling = intercept_scaling
@@ -44,7 +44,7 @@ class Liblinear(PairwiseCompetitor):
         return coef[0], float(intercept[0])
 
 
-class LiblinearL1(Liblinear):
+class LiblinearL1(LiblinearL2):
     """For k features, C is bisected until it leaves k. Cross-validation is GridSearchCV over ten C."""
 
     name = "liblinear_l1"
@@ -60,13 +60,6 @@ class LiblinearL1(Liblinear):
             search = GridSearchCV(model, {"C": CROSSVAL_CS}, cv=PredefinedSplit(folds)).fit(X, y)
         best = search.best_estimator_
         return two_class_fit(y, best.coef_, best.intercept_, search.best_params_["C"])
-
-
-class LiblinearL2(Liblinear):
-    """Dense: every feature stays."""
-
-    name = "liblinear_l2"
-    penalty = "l2"
 
 
 def linear_svc(C, penalty="l2", scaling=HARDLY_PENALISED):
@@ -91,17 +84,11 @@ def fit_on(X, y, support, C, level, scaling=HARDLY_PENALISED):
     return Fit(classes, coef, np.asarray(intercept, float), level, per_class=True)
 
 
-def fit_pairs_on(X, y, support, C, level):
+def fit_pairs_on(X, y, support, C):
     """The same, one classifier per pair of classes."""
     if len(support) == 0:
-        return fit_on(X, y, support, C, level)
-    columns = np.ascontiguousarray(X[:, support])
-
-    def fit_pair(X, y):
-        weights, intercept = coefficients(X, y, C)
-        return [(weights[0], float(intercept[0]))]
-
-    (fit,) = one_versus_one(columns, y, [level], fit_pair)
+        return fit_on(X, y, support, C, 0)
+    (fit,) = LiblinearL2(HARDLY_PENALISED).path(np.ascontiguousarray(X[:, support]), y, [C])
     coef = np.zeros((len(fit.coef), X.shape[1]))
     coef[:, support] = fit.coef
     return replace(fit, coef=coef)
@@ -111,7 +98,6 @@ class Selector(Competitor):
     """A choice that does not depend on C. A subclass says what is chosen."""
 
     module = "sklearn"
-    levels = "k"
 
     def select(self, X, y, budgets):
         raise NotImplementedError
@@ -157,7 +143,6 @@ class RFE(Competitor):
 
     name = "rfe"
     module = "sklearn"
-    levels = "k"
 
     def __init__(self, intercept_scaling=HARDLY_PENALISED):
         self.intercept_scaling = intercept_scaling

@@ -74,9 +74,7 @@ class LogisticFTest(Selected):
     """The features of highest F, or all."""
 
     name = "logistic_f_test"
-
-    def select(self, X, y, budgets):
-        return FTest().select(X, y, budgets)
+    select = FTest.select
 
 
 class LogisticL1(Selected):
@@ -87,11 +85,7 @@ class LogisticL1(Selected):
     def select(self, X, y, budgets):
         def support_at(C):
             one = LogisticRegression(
-                l1_ratio=1.0,
-                solver="liblinear",
-                C=C,
-                intercept_scaling=HARDLY_PENALISED,
-                random_state=0,
+                l1_ratio=1.0, solver="liblinear", C=C, intercept_scaling=HARDLY_PENALISED, random_state=0
             )
             with unfinished_allowed():
                 models = OneVsRestClassifier(one).fit(X, y).estimators_

@@ -82,7 +82,6 @@ class SkglmGroupLasso(Competitor):
 
     name = "skglm_group"
     module = "skglm"
-    levels = "k"
     takes_ridge = False
 
     def grouped(self, X, y, groups, k, C):
@@ -93,14 +92,13 @@ class SkglmGroupLasso(Competitor):
         fits = {}
 
         def support_at(weakness):
-            fits[weakness] = self.fit_groups(X, y, members, strongest / weakness)
-            return np.unique(groups[np.flatnonzero(fits[weakness][0])])
+            fit = self.fit_groups(X, y, members, strongest / weakness)
+            chosen = np.unique(groups[np.flatnonzero(fit[0])])
+            fits.setdefault(tuple(chosen), fit)
+            return chosen
 
         (chosen,) = supports_within([k], support_at, start=1.0)
-        coef, intercept = next(
-            fit for fit in fits.values() if np.array_equal(np.unique(groups[np.flatnonzero(fit[0])]), chosen)
-        )
-        return two_class_fit(y, coef, intercept, k)
+        return two_class_fit(y, *fits[tuple(chosen)], k)
 
     def fit_groups(self, X, y, members, alpha):
         from skglm import GeneralizedLinearEstimator

@@ -16,10 +16,13 @@ class Abess(PairwiseCompetitor):
     module = "abess"
     levels = "k"
 
-    def fit_two(self, X, y, k, alpha=0.0):
+    def model(self, **options):
         from abess.linear import LogisticRegression
 
-        model = LogisticRegression(support_size=int(k), alpha=alpha, thread=N_THREADS).fit(X, y)
+        return LogisticRegression(thread=N_THREADS, **options)
+
+    def fit_two(self, X, y, k, alpha=0.0):
+        model = self.model(support_size=int(k), alpha=alpha).fit(X, y)
         return model.coef_.ravel(), float(np.ravel(model.intercept_)[0])
 
     def fixed(self, X, y, k, lam):
@@ -27,21 +30,13 @@ class Abess(PairwiseCompetitor):
 
     def crossval(self, X, y, ks, lams, folds):
         """Its own cross-validation over the same ks and folds, by the loss on the left-out fold."""
-        from abess.linear import LogisticRegression
-
-        n_folds = len(np.unique(folds))
-        model = LogisticRegression(
-            support_size=sorted(ks), cv=n_folds, cv_score="test_loss", thread=N_THREADS
-        )
+        model = self.model(support_size=sorted(ks), cv=len(np.unique(folds)), cv_score="test_loss")
         model.fit(X, y, cv_fold_id=folds + 1)
         return two_class_fit(y, model.coef_, model.intercept_, np.count_nonzero(model.coef_))
 
     def grouped(self, X, y, groups, k, C):
         """`alpha` beside a sum over the rows; `groups` from 0 on, in the order of the columns."""
-        from abess.linear import LogisticRegression
-
-        model = LogisticRegression(support_size=k, group=groups, alpha=1 / (2 * C), thread=N_THREADS)
-        model.fit(X, y)
+        model = self.model(support_size=k, group=groups, alpha=1 / (2 * C)).fit(X, y)
         return two_class_fit(y, model.coef_, np.ravel(model.intercept_)[0], k)
 
 
@@ -55,19 +50,16 @@ class AbessMultinomial(Competitor):
 
     name = "abess"
     module = "abess"
-    levels = "k"
 
     def shared(self, X, y, budgets, Cs):
-        own = [self.fit_classes(X, y, budget) for budget in budgets]
-        refits = {C: [fit_on(X, y, fit.support, C, int(fit.level)) for fit in own] for C in Cs}
-        return refits | {OWN: own}
-
-    def fit_classes(self, X, y, k):
         from abess.linear import MultinomialRegression
 
-        classes, codes = np.unique(y, return_inverse=True)
-        model = MultinomialRegression(support_size=k, thread=N_THREADS).fit(X, codes)
-        return Fit(classes, model.coef_.T, np.ravel(model.intercept_), k, per_class=True)
+        (classes, codes), own = np.unique(y, return_inverse=True), []
+        for k in budgets:
+            model = MultinomialRegression(support_size=k, thread=N_THREADS).fit(X, codes)
+            own.append(Fit(classes, model.coef_.T, np.ravel(model.intercept_), k, per_class=True))
+        refits = {C: [fit_on(X, y, fit.support, C, int(fit.level)) for fit in own] for C in Cs}
+        return refits | {OWN: own}
 
 
 class Skscope(Competitor):
@@ -79,7 +71,6 @@ class Skscope(Competitor):
 
     name = "skscope"
     module = "skscope"
-    levels = "k"
 
     def fixed(self, X, y, k, lam):
         from skscope import ScopeSolver

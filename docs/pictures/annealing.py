@@ -36,7 +36,7 @@ plane.annotate("minimum of the loss", trail[0], (0, 8), textcoords="offset point
 plane.annotate("at most one feature", trail[-1], (-12, -16), textcoords="offset points", color=palette.CURVE)
 plane.set(xlabel="first coefficient", ylabel="second", xticks=[], yticks=[], aspect="equal")
 
-fall.plot(rhos[1:], distance[1:], **palette.SOLVERS["mm"].drawn, markersize=4)
+fall.plot(rhos[1:], distance[1:], **palette.SOLVERS["mm"]._asdict(), markersize=4)
 fall.set(xlabel="ρ, the weight of the distance", ylabel="distance to at most k features")
 fall.set(xscale="log", ylim=(0, None))
 fall.spines[["top", "right"]].set_visible(False)

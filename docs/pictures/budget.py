@@ -30,10 +30,9 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 for ax, (dataset, title) in zip(axes, TITLES.items(), strict=True):
     for name, label in reversed(LABELS.items()):
         line = means[dataset, name]
+        look = palette.SOLVERS["liblinear_l1" if name == "l1_union" else name]
         width = 2.4 if name == "kmargin" else 1.3
-        ax.plot(
-            line.index, line, **palette.solver_line(name).drawn, linewidth=width, markersize=5, label=label
-        )
+        ax.plot(line.index, line, **look._asdict(), linewidth=width, markersize=5, label=label)
     ax.set(xscale="log", xlabel="features in the whole model", title=title)
     ax.set_xticks(line.index, [f"{k:g}" for k in line.index])
     ax.minorticks_off()

@@ -19,11 +19,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, sparse_svm_path
+from kmargin.cli import commands
 from kmargin.cli.app import app
 from kmargin.cli.commands import table_name
+from kmargin.core.validation import InputError
 from kmargin.model_selection.calibration import UnseenRows, fit_calibration
 from kmargin.model_selection.scores import rate_interval
 from kmargin.tables import model_file
+from kmargin.tables.search import Settings
 
 FEATURES = ["age", "dose", "noise", "x y", "z"]
 
@@ -70,6 +73,40 @@ def walk(*options, data="data.csv"):
     drop = () if "w" in options else ("--drop", "w")
     run("path", data, "--target", "outcome", "--out", "p.csv", *drop, *options)
     return pd.read_csv("p.csv")
+
+
+def test_the_command_line_passes_the_defaults_of_the_analysis():
+    passed = commands.FittingOptions().settings(**commands.FitOptions().settings())
+    passed.check()
+    assert passed == Settings()
+    shown = {"standardize": True, "multi_class": "ovo", "select": "1se", "tolerance": 0.01, "gamma": "scale"}
+    shown |= {"cv": 5, "nested": True, "pairs": 25, "scoring": "accuracy"}
+    walked = {"standardize": True, "multi_class": "ovo", "ks": "20", "C": 1, "cv": 5, "scoring": "accuracy"}
+    halved = {"standardize": True, "multi_class": "ovo", "pairs": 50}
+    for name, expected in {"fit": shown, "path": walked, "stability": halved, "predict": {}}.items():
+        command = get_command(app).get_command(None, name)
+        assert {p.name: p.default for p in command.params if p.default not in (None, False, ())} == expected
+
+
+@pytest.mark.parametrize(
+    ("option", "allowed", "refused"),
+    [
+        ("cv", [2], [1]),
+        ("repeats", [None, 1], [0]),
+        ("pairs", [0], [-1]),
+        ("permutations", [0], [-1]),
+        ("seed", [0, 2**32 - 1], [-1, 2**32]),
+        ("jobs", [None, 1, -1], [0]),
+        ("kernel", ["rbf", "poly", "linear", "sigmoid"], ["precomputed", "rfb"]),
+        ("select", ["best", "1se", "tolerance"], ["2se"]),
+    ],
+)
+def test_a_setting_is_allowed_up_to_its_limit(option, allowed, refused):
+    for value in allowed:
+        Settings(**{option: value}).check()
+    for value in refused:
+        with pytest.raises(InputError, match=rf"^--{option} {value} is not "):
+            Settings(**{option: value}).check()
 
 
 def scale(X, weights, standardize=True):
@@ -167,11 +204,13 @@ def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options,
         assert_fitted(model, by_hand(make_linear(k=1, shared=shared), frame=frame)[0])
     else:
         model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
-    assert (len(model.machine.support_) <= model.machine.k) == shared, "else the option would do nothing"
-    assert model.machine.shared == shared
+    assert (len(model.machine.support_) <= model.parameters["k"]) == shared, (
+        "else the option would do nothing"
+    )
+    assert model.parameters["shared"] == shared
     page = Path("out/report.html").read_text()
-    things = "features" if kernel is None else "training points"
-    assert (f"k, the number of {things} of each binary classifier" in page) == (not shared)
+    unit_label = "features" if kernel is None else "training points"
+    assert (f"k, the number of {unit_label} of each binary classifier" in page) == (not shared)
     assert ("for each pair of classes" in page) == (not shared)
     if kernel is None:
         (step,) = walk("--ks", "1,", "--cv", 0, *options, data="three.csv").to_dict("records")
@@ -208,11 +247,6 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
     assert_fitted(model, expected)
     assert len(expected.support_) == 4
     assert told.startswith("2 of 6 variables (age, hue) distinguish no from yes")
-    for text in (told, page):
-        assert "k counts variables" in text
-    assert "k, the number of variables" in page
-    assert "One variable more (3)" in told
-    assert "<b>2</b>variables in use, 4 features</div>" in page
     single, told, page = fit_hues("--k", 2, "--each-value")
     assert_fitted(single, hues_by_hand(coloured, k=2))
     assert told.startswith("2 of 8 features distinguish no from yes")
@@ -222,15 +256,16 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
 def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
     words = ["--encode", "onehot", "--ks", "2,", "--cv", 0, "--plot", "p.svg"]
     found = {}
-    for options, things in (
+    for options, unit_label in (
         ((), "variables"),
         (("--each-value",), "features"),
         (("--group-by", " "), "groups"),
     ):
         told = run("path", "hues.csv", "--target", "outcome", "--out", "p.csv", *words, *options).stdout
-        (found[things],) = pd.read_csv("p.csv").to_dict("records")
-        assert f"k, the number of {things}" in Path("p.svg").read_text()
-        assert ("(variables)" in told, "(groups)" in told) == (things == "variables", things == "groups")
+        (found[unit_label],) = pd.read_csv("p.csv").to_dict("records")
+        assert f"k, the number of {unit_label}" in Path("p.svg").read_text()
+        for label in ("variables", "groups"):
+            assert (f"({label})" in told) == (unit_label == label)
     assert found["variables"]["features"] == "age; hue=blue; hue=green; hue=red"
     assert found["variables"]["units"] == "age; hue"
     assert found["features"]["n_features"] == 2
@@ -312,20 +347,11 @@ def test_a_kernel_and_its_width_are_those_asked_for(kernel, gamma):
     model, _ = fit("--kernel", kernel, "--gamma", gamma, "--k", 3)
     X, y = scaled()
     number = gamma if gamma in ("scale", "auto") else float(gamma)
-    numbers = {
-        "gamma": {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number),
-        "degree": 3,
-        "coef0": 0.0,
-    }
-    used = {
-        "rbf": ("gamma",),
-        "poly": ("gamma", "degree", "coef0"),
-        "sigmoid": ("gamma", "coef0"),
-        "linear": (),
-    }
-    numbers = {name: numbers[name] for name in used[kernel]}
-    values = pairwise_kernels(X[model.machine.support_], X, metric=kernel, **numbers)
-    decisions = model.machine.dual_coef_[0] @ values + model.machine.intercept_[0]
+    number = {"scale": 1 / (5 * X.var()), "auto": 1 / 5}.get(gamma, number)
+    numbers = {"gamma": number, "degree": 3, "coef0": 0.0}
+    points = X[model.machine.support_]
+    values = pairwise_kernels(points, X, metric=kernel, filter_params=True, **numbers)
+    decisions = model.machine.coef_[0] @ values + model.machine.intercept_[0]
     found = pd.read_csv(io.StringIO(run("predict", "out", "data.csv").stdout))
     np.testing.assert_allclose(found["decision"], decisions, rtol=1e-7, atol=1e-9)
     alone = KernelSparseSVC(k=3, C=1.0, kernel=kernel, gamma=number).fit(X, y)
@@ -357,7 +383,7 @@ def test_k_and_C_are_chosen_as_asked():
         model, _ = fit(*GRID, "--select", select, "--tolerance", tolerance)
         search = search_by_hand(selection=select, tolerance=tolerance)
         chosen[select, tolerance] = search.k_, search.C_
-        assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+        assert (model.parameters["k"], model.parameters["C"]) == (search.k_, search.C_)
         np.testing.assert_allclose(model.machine.coef_ / model.scaling.spread, search.coef_, rtol=1e-6)
     best, sparser, loose, strict = chosen.values()
     assert best == strict, "without tolerance only the best is left"
@@ -445,7 +471,7 @@ def test_probabilities_of_a_fit_are_learned_from_rows_that_machines_had_not_seen
 def test_scores_of_probabilities_choose_as_the_estimator_chooses():
     model, _ = fit(*GRID, "--scoring", "neg_log_loss", "--select", "best")
     search = search_by_hand(scoring="neg_log_loss")
-    assert (model.machine.k, model.machine.C) == (search.k_, search.C_)
+    assert (model.parameters["k"], model.parameters["C"]) == (search.k_, search.C_)
     page = Path("out/report.html").read_text()
     cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', page)
     assert (int(cells[1]), cells[2]) == (search.k_, f"{search.best_score_:.3f}")

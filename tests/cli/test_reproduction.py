@@ -43,25 +43,6 @@ def test_reproduce_says_first_where_the_report_will_be(tmp_path):
         assert f"{line.solver.upper()} {line.parameter:g} {line.test:.2f} {line.test_paper:.2f}" in told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("reproduce table9", "There is no part 'table9'. Use descent, figure1"),
-        ("reproduce table3 --datasets irsi", "There is no dataset 'irsi'. Use TCGA"),
-        ("reproduce table3 --solvers svm", "There is no solver 'svm'. Use mm, sd, exchange"),
-        ("reproduce table3 --protocol random", "There is no protocol 'random'. Use paper, shuffled"),
-        ("data get letters", "There is no data set 'letters'. Use synthetic, iris, letter-recognition"),
-        ("data get iris --out iris.txt", ".csv"),
-    ],
-)
-def test_wrong_words_get_one_sentence_and_exit_code_2(arguments, message):
-    done = runner.invoke(app, arguments.split())
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert os.listdir() == []
-
-
 def test_a_data_set_that_cannot_be_fetched_stops_the_run_before_it_starts(monkeypatch, tmp_path):
     def fail(file):
         raise DownloadError("no network")
@@ -89,13 +70,6 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(monkeypatch):
     done = runner.invoke(app, ["reproduce", "table2", "--quick", "--out", "here"])
     assert done.exit_code == 130
     assert done.stderr.splitlines()[-1].startswith("Stopped. What was finished is in here; the same command")
-
-
-def test_data_list_names_all_of_table_1():
-    done = runner.invoke(app, ["data", "list"])
-    assert done.exit_code == 0
-    assert len([line for line in done.stdout.splitlines() if any(c.isdigit() for c in line)]) == 8
-    assert "comes with kmargin" in done.stdout
 
 
 def test_data_get_writes_a_csv_that_fit_can_read_and_the_seed_changes_simulated_data_only():

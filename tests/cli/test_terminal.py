@@ -19,7 +19,6 @@ from kmargin.core import jit
 from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
 from kmargin.tables.analysis import analyse
-from kmargin.tables.columns import ColumnRequest
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
 from kmargin.tables.search import Settings
@@ -81,12 +80,12 @@ class PseudoTerminal:
 def analyses():
     two = make_table().rename(columns={"dose": LONG})
     settings = Settings(ks=[1, 2], Cs=[1.0], cv=3, repeats=1, pairs=2, permutations=2)
-    kept = Settings(k=2, Cs=[1.0], cv=3, pairs=0, columns=ColumnRequest(keep=["z"], signs=["z=+"]))
-    three = prepare(Table(make_table(n_classes=3).rename(columns={"dose": LONG})), Roles("outcome"))
+    kept = Settings(k=2, Cs=[1.0], cv=3, pairs=0)
+    three = Table(make_table(n_classes=3).rename(columns={"dose": LONG}))
     return [
         analyse(prepare(Table(two.assign(id=range(60))), Roles("outcome")), settings),
-        analyse(three, kept),
-        analyse(three, Settings(kernel="rbf", k=3, Cs=[1.0], cv=3)),
+        analyse(prepare(three, Roles("outcome", keep=["z"], signs=["z=+"])), kept),
+        analyse(prepare(three, Roles("outcome")), Settings(kernel="rbf", k=3, Cs=[1.0], cv=3)),
     ]
 
 

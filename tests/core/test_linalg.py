@@ -1,12 +1,15 @@
-"""Small dense linear algebra, as compiled loops include it, against numpy."""
+"""Small dense linear algebra, as compiled loops include it, against numpy; what is said of compiling."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kmargin.core import jit
 from kmargin.core.jit import compiled
 from kmargin.core.linalg import cholesky, order_smallest, solve
+from kmargin.fitting import progress
+from kmargin.fitting.progress import COMPILING, progress_bar
 
 
 @compiled
@@ -51,3 +54,41 @@ def test_the_smallest_values_come_in_order_ties_by_position_without_infinity_and
     values = np.array(values, np.float64)
     order = [i for i in np.argsort(values, kind="stable") if values[i] < np.inf]
     assert order_smallest(values, count).tolist() == order[: max(count, 0)]
+
+
+@pytest.mark.parametrize(("is_cached", "verbose"), [(False, 1), (True, 1), (False, 0)])
+def test_a_bar_says_once_before_it_moves_that_functions_are_compiled(monkeypatch, capsys, is_cached, verbose):
+    monkeypatch.setattr(progress, "_said", [])
+    monkeypatch.setattr(jit, "has_cached_code", lambda function: is_cached)
+    for _ in range(2):
+        with progress_bar("fits", 1, verbose) as bar:
+            bar.advance()
+    expected = [] if is_cached else [f"fits: {COMPILING}"]
+    expected = [*expected, "fits: 1/1", "fits: 1/1"] if verbose else []
+    for line, start in zip(capsys.readouterr().err.splitlines(), expected, strict=True):
+        assert line.startswith(start)
+
+
+def test_a_bar_has_a_line_for_each_tenth_with_the_time_that_is_left(monkeypatch, capsys):
+    clock = iter(range(100))
+    monkeypatch.setattr(progress, "_said", [True])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    with progress_bar("fits", 20, 1) as bar:
+        for _ in range(4):
+            bar.advance()
+        bar.advance(16)
+    lines = ["2/20, 1.0 s, 9.0 s left", "4/20, 2.0 s, 8.0 s left", "20/20, 3.0 s, 0.0 s left"]
+    assert capsys.readouterr().err.splitlines() == [f"fits: {line}" for line in lines]
+
+
+def test_a_function_marked_as_inlined_runs_as_written_and_within_compiled_ones():
+    @jit.inlined
+    def double(x):
+        return x + x
+
+    @jit.compiled
+    def quadruple(x):
+        return double(double(x))
+
+    assert double("a") == "aa"
+    assert quadruple(1.5) == 6.0

@@ -1,7 +1,7 @@
 """What results say of themselves fits on a screen, and estimators link to their pages."""
 
 import re
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,33 +24,14 @@ def results():
     return {"path": path, "solution": path.solutions[5][0], "annealed": annealed[0], "honest": honest}
 
 
-class Balanced(HTMLParser):
-    """Fails where tags do not close in the order in which they opened."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text = [], ""
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
 @pytest.mark.parametrize("name", ["path", "solution", "annealed", "honest"])
 def test_results_fit_on_a_screen_and_have_a_form_for_notebooks(results, name):
     for text in (repr(results[name]), str(results[name])):
         lines = text.splitlines()
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 100
-    page = Balanced()
-    page.feed(results[name]._repr_html_())
-    assert page.open == []
-    assert type(results[name]).__name__ in page.text
+    page = ElementTree.fromstring(f"<p>{results[name]._repr_html_()}</p>")  # fails where a tag is left open
+    assert type(results[name]).__name__ in "".join(page.itertext())
 
 
 def test_a_path_shows_its_first_and_last_k_and_what_they_use(results):
@@ -58,12 +39,6 @@ def test_a_path_shows_its_first_and_last_k_and_what_they_use(results):
     assert lines[0] == "<SparsityPath: k from 30 to 1 in 30 steps, k counts features>"
     assert [line.split()[:2] for line in lines[3:5]] == [["30", "30"], ["29", "29"]]
     assert lines[-1].split()[:2] == ["1", "1"]
-
-
-def test_many_solutions_take_a_line_each(results):
-    text = repr(results["path"].solutions[0])
-    assert len(text.splitlines()) == 1
-    assert text.count("<Solution: 30 of 30 coefficients, objective") == 3
 
 
 def test_a_solution_says_why_it_stopped_and_how_it_went(results):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC, sparse_svm_path
-from kmargin.core.validation import check_C, check_k, resolve_k, ridge
+from kmargin.core.validation import check_C, check_k, resolve_k, ridge, shortly
 from kmargin.solvers import resolve_solver
 
 X = np.random.default_rng(0).standard_normal((20, 3))
@@ -200,3 +200,10 @@ def test_C_is_a_positive_number_or_refused(C):
 def test_the_ridge_is_LinearSVCs(C, n):
     assert ridge(C, n) == pytest.approx(1 / (2 * C * n))
     assert ridge(np.inf, n) == 0
+
+
+def test_a_value_in_a_message_has_at_most_60_characters():
+    for length in (58, 59, 60):  # and two quotation marks
+        text = repr("a" * length)
+        assert shortly("a" * length) == (text if len(text) <= 60 else f"{text[:57]}...")
+    assert len(shortly("a" * 59)) == 60

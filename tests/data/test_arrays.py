@@ -1,7 +1,6 @@
 """Arrays of other libraries, on devices: the same machines as for NumPy, where the arrays are."""
 
 import builtins
-import pickle
 
 import array_api_strict
 import numpy as np
@@ -9,12 +8,11 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from kmargin import SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.core.arrays import HOST, Space, space_of, to_host
+from kmargin.core.arrays import Space, to_host
 from kmargin.data.blocks import Block, sums
 from kmargin.data.blocks.sums import View, show_columns, weigh
 from kmargin.datasets import make_synthetic
@@ -409,11 +407,6 @@ def test_bad_labels_and_weights_are_refused_as_numpys_are(kind, y, weights, mess
         SparseSVC(k=3).fit(*kind(X, labels), None if weights is None else kind(weights))
 
 
-def test_warnings_of_convergence_are_the_same(elsewhere):
-    with pytest.warns(ConvergenceWarning, match="max_outer"):
-        SparseSVC(k=3, solver=SD(max_outer=1, rtol=0.0)).fit(*elsewhere(*noisy()))
-
-
 def test_the_extra_is_named_where_it_is_missing(elsewhere, monkeypatch):
     given = elsewhere(*noisy())
     usual = builtins.__import__
@@ -431,21 +424,6 @@ def test_the_extra_is_named_where_it_is_missing(elsewhere, monkeypatch):
 # --- the rest of scikit-learn's manners
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_models_are_cloned_pickled_and_configured(kind):
-    X, y = noisy()
-    model = SparseSVC(k=3, solver=FEW_STEPS).fit(*kind(X, y))
-    assert not hasattr(clone(model), "coef_")
-    model.set_params(k=2, solver__rho_growth=1.5).fit(*kind(X, y))
-    assert to_host(model.support_).shape == (2,)
-    if kind.name != "torch":
-        return
-    twin = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(to_host(twin.predict(kind(X))), to_host(model.predict(kind(X))))
-    path = pickle.loads(pickle.dumps(sparse_svm_path(*kind(X, y), ks=[3, 1])))
-    assert kind.owns(path.coefs)
-
-
 def test_displays_draw_what_is_on_a_device(elsewhere):
     X, y = three_classes()
     model = SparseSVC(k=3).fit(*elsewhere(X, y))
@@ -455,10 +433,3 @@ def test_displays_draw_what_is_on_a_device(elsewhere):
     assert drawn.machines == numpys.machines
     path = sparse_svm_path(*elsewhere(X, y), ks=[3, 1])
     assert SparsityPathDisplay.from_path(path).coefs.shape == (2, 8)
-
-
-def test_numpy_is_numpy_whatever_the_setting():
-    X, y = noisy()
-    for model in (SparseSVC(k=3), KernelSparseSVC(k=3), SparseSVCCV(ks=[3, 1], cv=3)):
-        assert isinstance(clone(model).fit(X, y).predict(X), np.ndarray)
-    assert space_of(X) is HOST

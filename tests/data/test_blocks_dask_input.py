@@ -31,88 +31,40 @@ other_rows = (200, 50, 100, 70, 180)
     [
         (
             (blocks(changed(X, (251, 4), np.nan))[0], far_y),
-            "X has NaN in block 2 (rows 250 to 349), column 4. Replace them with numbers, or leave out those",
+            "X has NaN in block 2 (rows 250 to 349), column 4",
         ),
         (
             (blocks(changed(X, (1, 0), -np.inf))[0], far_y),
             "X has infinity in block 0 (rows 0 to 249), column 0",
         ),
-        (
-            (far_X, y),
-            "X is a dask Array, but y is a numpy ndarray: one is divided into blocks, the other is not. "
-            "Use dask.array.from_array(y, chunks=X.chunks[0])",
-        ),
-        (
-            (X, far_y),
-            "y is a dask Array, but X is a numpy ndarray: one is divided into blocks, the other is not. "
-            "Use y.compute(), or make X a dask collection too",
-        ),
+        ((far_X, y), "X is a dask Array, but y is a numpy ndarray: one is divided into blocks"),
+        ((X, far_y), "y is a dask Array, but X is a numpy ndarray: one is divided into blocks"),
         ((far_X, far_y, list(w)), "X is a dask Array, but sample_weight is a list"),
         ((X, y, far_w), "sample_weight is a dask Array, but X is a numpy ndarray"),
-        (
-            (far_X, far_y.rechunk((300, 300))),
-            "X has 5 blocks of rows, but y has 2: they must have the same blocks. Use y.rechunk(X.chunks",
-        ),
+        ((far_X, far_y.rechunk((300, 300))), "X has 5 blocks of rows, but y has 2: they must have"),
         ((far_X, blocks(y, sizes=other_rows)[0]), "Block 0 of X has 250 rows, but that of y has 200"),
-        (
-            (forget_sizes(far_X), forget_sizes(blocks(y, sizes=other_rows)[0])),
-            "Block 0 of X has 250 rows, but that of y has 200: they must have the same blocks",
-        ),
-        (
-            (far_X, far_y, blocks(w, sizes=(250, 0, 100, 80, 170))[0]),
-            "Block 3 of X has 70 rows, but that of sample_weight has 80",
-        ),
-        (
-            (far_X.rechunk((250, 4)), far_y),
-            (
-                "X is divided into 3 blocks along its columns, but each block must have all columns. Use "
-                "X.rechunk({1: -1})"
-            ),
-        ),
+        ((forget_sizes(far_X), forget_sizes(blocks(y, sizes=other_rows)[0])), "Block 0 of X has 250 rows"),
+        ((far_X, far_y, blocks(w, sizes=(250, 0, 100, 80, 170))[0]), "Block 3 of X has 70 rows"),
+        ((far_X.rechunk((250, 4)), far_y), "X is divided into 3 blocks along its columns"),
         ((far_X[:, 0], far_y), "Expected 2D array, got 1D array instead"),
         ((far_X[:, :, None], far_y), "Expected 2D array, got 3D array instead"),
         ((far_X, far_X[:, :2]), "y should be a 1d array, got an array of 2 dimensions"),
         ((far_X.astype(complex), far_y), "X has dtype complex128: features have to be real numbers"),
-        (
-            (far_X.astype(object), far_y),
-            "X has dtype object: features have to be real numbers. Use X.astype(float)",
-        ),
+        ((far_X.astype(object), far_y), "X has dtype object: features have to be real numbers"),
         ((frame, far_y), "X has columns that are not real numbers: 'city' ("),
-        (
-            (far_X.map_blocks(scipy.sparse.csr_matrix), far_y),
-            "X holds blocks of type scipy.csr_matrix, but a dask X has to hold NumPy arrays. "
-            "Use X.map_blocks(lambda block: block.toarray())",
-        ),
+        ((far_X.map_blocks(scipy.sparse.csr_matrix), far_y), "X holds blocks of type scipy.csr_mat"),
         (
             (far_X.map_blocks(scipy.sparse.csr_matrix, meta=np.empty((0, 0))), far_y),
             "X holds blocks of type scipy.csr_matrix",
         ),
         ((far_X, blocks(np.full(N, "a"))[0]), "y has only one class"),
-        (
-            (far_X, blocks(changed(zeros, 400, np.nan))[0]),
-            "In block 3 (rows 350 to 419): y contains NaN",
-        ),
-        (
-            (far_X, blocks(changed(y.astype(object), 400, None))[0]),
-            "In block 3 (rows 350 to 419): y contains missing values",
-        ),
-        (
-            (far_X, blocks(changed(zeros, 7, 0.5))[0]),
-            "In block 0 (rows 0 to 249): Unknown label type: continuous. y holds 0.5",
-        ),
-        (
-            (far_X, far_y, blocks(changed(w, 400, -1.0))[0]),
-            "sample_weight[400]=-1 in block 3 (rows 350 to 419) is negative",
-        ),
-        (
-            (far_X, far_y, blocks(changed(w, 599, np.inf))[0]),
-            "sample_weight contains NaN or infinity in block 4 (rows 420 to 599)",
-        ),
+        ((far_X, blocks(changed(zeros, 400, np.nan))[0]), "In block 3 (rows 350 to 419): y contains NaN"),
+        ((far_X, blocks(changed(y.astype(object), 400, None))[0]), "block 3 (rows 350 to 419): y co"),
+        ((far_X, blocks(changed(zeros, 7, 0.5))[0]), "In block 0 (rows 0 to 249): Unknown label type"),
+        ((far_X, far_y, blocks(changed(w, 400, -1.0))[0]), "sample_weight[400]=-1 in block 3 (rows 35"),
+        ((far_X, far_y, blocks(changed(w, 599, np.inf))[0]), "sample_weight contains NaN or infinity in"),
         ((far_X, far_y, blocks(zeros)[0]), "sample_weight is zero for every sample"),
-        (
-            (far_X, far_y, blocks(np.where(y == "no", 0.0, 1.0))[0]),
-            "The weights of all samples of class 'no' are zero",
-        ),
+        ((far_X, far_y, blocks(np.where(y == "no", 0.0, 1.0))[0]), "of class 'no' are zero"),
         ((far_X[:0], far_y[:0]), "Found array with 0 sample(s) (shape=(0, 12)) in 1 blocks"),
         ((far_X[:, :0], far_y), "0 feature(s)"),
         ((far_X, None), "requires y to be passed"),

@@ -13,6 +13,10 @@ from kmargin.data.design.sparse import SMALL, SparseDesign
 from kmargin.fitting.decisions import Kernel
 
 
+def distinct_columns(design):
+    return np.setdiff1d(np.arange(design.n_features), design.repeated_columns)
+
+
 def of_kernel(X, fit_intercept, megabytes=0.01):
     """A linear kernel whose points are the unit vectors, with signs -1 and 1."""
     signs = np.resize([1.0, -1.0, -1.0], X.shape[1])
@@ -76,7 +80,7 @@ def assert_answers(design, X, rng, rtol):
         ("take", design.take(columns).slopes(v), v @ X[:, columns]),
         ("take_rows", design.take_rows(rows).slopes(v[rows]), v[rows] @ X[rows]),
         ("largest", design.largest(), np.abs(X).max(axis=0)),
-        ("distinct_columns", design.distinct_columns, np.sort(np.unique(X, axis=1, return_index=True)[1])),
+        ("distinct_columns", distinct_columns(design), np.sort(np.unique(X, axis=1, return_index=True)[1])),
     ]:
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol, err_msg=name)
 
@@ -150,18 +154,18 @@ def test_of_equal_columns_the_first_is_kept(labels, n_samples):
     values = np.random.default_rng(0).standard_normal((n_samples, 6)) + 1
     X = values[:, labels]
     expected = [j for j, label in enumerate(labels) if label not in labels[:j]]
-    np.testing.assert_array_equal(make_design(X).distinct_columns, expected)
-    np.testing.assert_array_equal(make_design(sp.csr_array(X)).distinct_columns, expected)
+    np.testing.assert_array_equal(distinct_columns(make_design(X)), expected)
+    np.testing.assert_array_equal(distinct_columns(make_design(sp.csr_array(X))), expected)
 
 
 @pytest.mark.parametrize("how", ["by rows", "by columns", "csr"])
 def test_columns_are_equal_if_all_their_entries_are(how, rng):
     """Though products with a vector may be close for different columns, and differ for equal ones."""
     X = np.array([[1.0, 1.0, 1.0, 0.0, -0.0], [2.0, 2.0, 2.0 + 1e-13, 0.0, 0.0], [3.0, 3.0, 3.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(STORED[how](X, True).distinct_columns, [0, 2, 3])
+    np.testing.assert_array_equal(distinct_columns(STORED[how](X, True)), [0, 2, 3])
     X = np.repeat(rng.standard_normal((257, 1)), 101, axis=1)
     X[:, 50] = rng.standard_normal(257)
-    np.testing.assert_array_equal(STORED[how](X, True).distinct_columns, [0, 50])
+    np.testing.assert_array_equal(distinct_columns(STORED[how](X, True)), [0, 50])
 
 
 def test_a_zero_that_is_stored_is_still_a_zero():
@@ -171,7 +175,7 @@ def test_a_zero_that_is_stored_is_still_a_zero():
     places = np.nonzero(is_stored)
     design = SparseDesign(sp.csr_array((X[places], places), shape=(3, 3)))
     assert len(design.stored.data) == 6
-    np.testing.assert_array_equal(design.distinct_columns, [0, 2])
+    np.testing.assert_array_equal(distinct_columns(design), [0, 2])
 
 
 def test_entries_given_twice_are_added_up_in_a_copy():

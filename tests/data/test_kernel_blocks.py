@@ -10,14 +10,15 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV
-from kmargin.core.labels import Machine
+from kmargin.core.labels import Pair, class_pairs
 from kmargin.data.design import kernel as tiles
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import KernelDesign
+from kmargin.data.samples.array import read_samples
 from kmargin.datasets import make_spiral
 from kmargin.fitting import spec
 from kmargin.fitting.decisions import Kernel, KernelInputs
-from kmargin.fitting.spec import KernelDesigns
+from kmargin.fitting.spec import KernelBlueprint
 
 TINY = 0.01  # MB: ten columns of a hundred rows
 
@@ -176,15 +177,14 @@ def test_mm_says_what_it_would_take(moons):
         KernelSparseSVC(5, solver=MM(), cache_size=0.1).fit(X, y)
 
 
-def designs_of(X, **given):
-    every = {"cache_size": 200, "weights": np.ones(len(X)), "codes": np.resize([1, 0], len(X))}
-    return KernelDesigns(X, Kernel("rbf", 1.0, 3, 0.0), True, **(every | given))
+def designs_of(X, k=0, n_classes=2, **given):
+    samples = read_samples(X, np.arange(len(X)) % n_classes, None, None)
+    return KernelBlueprint(gamma=1.0, **({"random_state": 0} | given)).designs(samples, k)
 
 
 def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(monkeypatch):
     monkeypatch.setattr(spec, "CANDIDATES", 30)
     X = np.random.default_rng(0).standard_normal((100, 2))
-    machine = Machine(0, 1, None, np.resize([1.0, -1.0], 100))
     matrix = 8 * 100 * 100 / 2**20
     for given, count, kind in [
         ({"cache_size": matrix}, 100, DenseDesign),
@@ -196,33 +196,29 @@ def test_all_points_are_candidates_while_the_matrix_fits_and_a_sample_beyond(mon
         ({"cache_size": 0.1 * matrix, "n_candidates": 100}, 100, KernelDesign),
         ({"n_candidates": 20}, 20, DenseDesign),
     ]:
-        design = designs_of(X, **given)(machine)
+        design = designs_of(X, **given).design(Pair(0, 1), None)
         assert (design.n_samples, design.n_features, type(design)) == (100, count, kind)
 
 
 def test_a_sample_of_candidates_is_drawn_with_the_seed_for_each_machine():
     X = np.random.default_rng(0).standard_normal((60, 2))
-    one, other = (Machine(None, positive, None, np.resize([1.0, -1.0], 60)) for positive in (0, 1))
-    drawn = designs_of(X, n_candidates=20, seed=3)
+    one, other = Pair(None, 0), Pair(None, 1)
+    drawn = designs_of(X, n_candidates=20, random_state=3)
     np.testing.assert_array_equal(drawn.candidates(one), np.unique(drawn.candidates(one)))
-    np.testing.assert_array_equal(
-        drawn.candidates(one), designs_of(X, n_candidates=20, seed=3).candidates(one)
-    )
+    again, different = (designs_of(X, n_candidates=20, random_state=seed).candidates(one) for seed in (3, 4))
+    np.testing.assert_array_equal(drawn.candidates(one), again)
     assert not np.array_equal(drawn.candidates(one), drawn.candidates(other))
-    assert not np.array_equal(drawn.candidates(one), designs_of(X, n_candidates=20, seed=4).candidates(one))
+    assert not np.array_equal(drawn.candidates(one), different)
 
 
 def test_machines_that_share_their_points_choose_them_among_the_same_candidates():
     X = np.random.default_rng(0).standard_normal((60, 2))
-    machines = [
-        Machine(negative, positive, np.arange(20 * negative, 60), np.resize([1.0, -1.0], 60 - 20 * negative))
-        for negative, positive in ((0, 1), (0, 2), (1, 2))
-    ]
-    shared = designs_of(X, n_candidates=20, shared=True)
-    for machine in machines:
-        np.testing.assert_array_equal(shared.candidates(machine), shared.candidates(machines[0]))
-    own = designs_of(X, n_candidates=20)
-    assert not np.array_equal(own.candidates(machines[0]), own.candidates(machines[1]))
+    pairs = class_pairs(3, "ovo")
+    shared = designs_of(X, n_classes=3, n_candidates=20)
+    for pair in pairs:
+        np.testing.assert_array_equal(shared.candidates(pair), shared.candidates(pairs[0]))
+    own = designs_of(X, n_classes=3, n_candidates=20, shared=False)
+    assert not np.array_equal(own.candidates(pairs[0]), own.candidates(pairs[1]))
 
 
 def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moons):

@@ -117,16 +117,6 @@ def test_lines_and_bars_have_the_names_of_the_columns(path, chosen):
     assert "3 others" in texts(some.ax_)
 
 
-def test_lines_differ_by_marker_or_dashes(chosen):
-    display = SparsityPathDisplay.from_estimator(chosen)
-    looks = {
-        (line.get_marker(), line._dash_pattern[1] and tuple(line._dash_pattern[1]))
-        for line in display.ax_.lines
-        if line.get_label() in NAMES
-    }
-    assert len(looks) == len(NAMES)
-
-
 @pytest.mark.parametrize("ks", [[6, 2, 1], [6, 5, 4], [3, 0]])
 def test_the_values_of_k_fill_the_axis(data, ks):
     for display in (
@@ -171,9 +161,14 @@ def test_a_path_of_training_points_names_their_rows(data):
 
 
 REFUSED = [  # the method, its argument, the exception and its message
-    (CoefficientDisplay.from_estimator, SparseSVC(), NotFittedError, "SparseSVC is not fitted, and Coeffic"),
-    (CVScoreDisplay.from_estimator, SparseSVCCV(), NotFittedError, "Call fit"),
-    (CVScoreDisplay.from_estimator, make_pipeline(SparseSVCCV()), NotFittedError, "CV is not"),
+    (
+        CoefficientDisplay.from_estimator,
+        SparseSVC(),
+        NotFittedError,
+        "This SparseSVC instance is not fitted yet",
+    ),
+    (CVScoreDisplay.from_estimator, SparseSVCCV(), NotFittedError, "Call 'fit'"),
+    (CVScoreDisplay.from_estimator, make_pipeline(SparseSVCCV()), NotFittedError, "CV instance is not"),
     (ConvergenceDisplay.from_estimator, SparseSVC(), NotFittedError, "not fitted"),
     (CoefficientDisplay.from_estimator, SparseSVC, TypeError, "was given the class SparseSVC"),
     (CoefficientDisplay.from_estimator, make_pipeline(LogisticRegression()), TypeError, "pipeline has none"),
@@ -241,11 +236,17 @@ def test_separately_fitted_classifiers_have_a_line_each(data):
 
 
 @pytest.mark.parametrize(
-    "ks",
-    [[1, 2, 3, 4], [0, 1], [7], range(1, 31), [1, 40, 63, 12600], [1, 9, 10, 11, 999, 1000, 1001]],
-    ids=str,
+    ("ks", "expected"),
+    [
+        ([1, 2, 3, 4], "1 2 3 4"),
+        ([0, 1], "0 1"),
+        ([7], "7"),
+        (range(1, 31), "1 2 3 5 10 20 30"),
+        ([1, 40, 63, 12600], "1 63 12,600"),
+        ([1, 9, 10, 11, 999, 1000, 1001], "1 2 3 5 10 20 30 50 100 300 500 1,001"),
+    ],
 )
-def test_tick_labels_of_k_include_both_ends_and_do_not_overlap(ks):
+def test_tick_labels_of_k_include_both_ends_and_do_not_overlap(ks, expected):
     figure = Figure(figsize=(5.2, 3.1), layout="constrained")
     scores = np.linspace(0.5, 0.9, len(ks))
     display = CVScoreDisplay(np.array(ks), scores, 0 * scores).plot(figure.subplots())
@@ -253,8 +254,21 @@ def test_tick_labels_of_k_include_both_ends_and_do_not_overlap(ks):
     labels = [t for t in display.ax_.get_xticklabels() if t.get_text()]
     boxes = sorted((t.get_window_extent().x0, t.get_window_extent().x1) for t in labels)
     assert all(left[1] < right[0] for left, right in pairwise(boxes))
-    named = {int(t.get_text().replace(",", "")) for t in labels}
-    assert {min(ks), max(ks)} <= named
+    assert " ".join(t.get_text() for t in labels) == expected
+    assert len(display.ax_.get_xticks(minor=True)) == 0
+
+
+@pytest.mark.parametrize(("chosen", "side"), [(2, "left"), (3, "left"), (5, "right"), (9, "right")])
+def test_the_chosen_k_is_marked_and_accuracies_are_in_per_cent(chosen, side):
+    display = CVScoreDisplay(
+        [5, 2, 9, 3], [0.61, 0.6, 0.605, 0.6], np.full(4, 0.001), chosen, "accuracy"
+    ).plot()
+    (note,) = display.ax_.texts
+    assert (note.get_text(), note.get_ha(), note.xy[0]) == (f"k = {chosen}, chosen", side, chosen)
+    _, line, ring = display.ax_.lines
+    assert (line.get_xdata()[0], ring.get_ydata()[0]) == (chosen, display.mean[display.ks == chosen][0])
+    label = display.ax_.yaxis.get_major_formatter()
+    assert [label(share) for share in (0.6, 0.825, 0.6025)] == ["60 %", "82.5 %", "60.25 %"]
 
 
 # three sizes, two classifiers, four features; the last feature is never used

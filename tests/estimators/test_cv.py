@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.datasets import make_sparse_hyperplane, make_spiral
+from kmargin.estimators.cv import FoldModel
 from kmargin.model_selection.scores import rate_error
 from kmargin.solvers import SOLVERS
 
@@ -112,6 +113,12 @@ def test_any_scorer_is_used_with_the_sample_weights():
     np.testing.assert_allclose(scores("roc_auc"), scores(by_decisions))
     by_function = SparseSVCCV(ks=[8, 3], scoring=lambda model, X, y: -model.coef_.any(axis=0).sum())
     assert by_function.fit(X, y).k_ == by_function.fit(X, y, sample_weight=weights).k_ == 3
+
+
+def test_the_model_of_a_fold_stays_as_it_was_fitted():
+    model = FoldModel(None, np.array([0, 1]), "ovo")
+    assert model.fit(None, None) is model
+    assert model.decisions is None
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

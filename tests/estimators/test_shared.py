@@ -145,15 +145,6 @@ class TestSigns:
         value = objective(X, y, model.coef_, model.intercept_, lam)
         assert model.objective_[0] == pytest.approx(value, rel=1e-10)
 
-    def test_everything_together(self, data):
-        X, y = data
-        model = SparseSVC(3, groups=GROUPS, keep=[2], avoid=[9], signs={0: 1, 3: -1}).fit(X, y)
-        assert len(np.unique(np.array(GROUPS)[model.support_])) <= 3
-        assert 2 in model.support_
-        assert 9 not in model.support_
-        assert (model.coef_[:, 0] >= 0).all()
-        assert (model.coef_[:, 3] <= 0).all()
-
 
 REQUEST = {"groups": GROUPS, "keep": [2], "signs": {0: 1, 3: -1, 10: 1}}
 

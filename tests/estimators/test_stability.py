@@ -274,7 +274,7 @@ def test_progress_is_shown_if_asked_for(data, capsys):
             {"estimator": SparseSVC(k=2), "k": 3},
             r"k=3 cannot be combined with estimator=SparseSVC, which has its own",
         ),
-        ({"estimator": 10}, r"estimator=10 has no method fit. .* StabilitySelection\(k=10\)"),
+        ({"estimator": 10}, r"estimator=10 is not an estimator. .* StabilitySelection\(k=10\)"),
         ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier does not select features"),
         ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC does not select features"),
         (

@@ -93,7 +93,7 @@ def test_exchanges_are_made_until_no_single_one_lowers_the_objective(n_classes):
     fit, found = improve_by_exchanges(LinearBlueprint(), samples, 0.5, used, Procedure())
     kept = [int(worth.columns[0]) for worth in found]
     own = objective(X, y, kept)
-    assert np.mean([solution.objective for solution in fit.solutions(0, 0)]) == pytest.approx(own)
+    assert np.mean([solution.objective for solution in fit.paths[0].solutions[0]]) == pytest.approx(own)
     exchanged = [[i for i in kept if i != out] + [j] for out in kept for j in set(range(8)) - set(kept)]
     assert all(objective(X, y, columns) >= own * (1 - 1e-6) for columns in exchanged)
     assert own < objective(X, y, used)

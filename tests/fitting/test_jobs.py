@@ -142,14 +142,13 @@ def while_another_leaves(one_thread, do):
         return do()
 
 
-def test_blas_gets_its_threads_back_from_the_last_who_leaves():
-    before = count_blas_threads()
+def test_blas_gets_its_threads_back_from_the_last_who_leaves(three_threads):
     one_thread = OneThread()
     assert while_another_leaves(one_thread, count_blas_threads) == 1
-    assert count_blas_threads() == before
+    assert count_blas_threads() == 3
     with one_thread, one_thread:
         assert count_blas_threads() == 1
-    assert count_blas_threads() == before
+    assert count_blas_threads() == 3
 
 
 class CountsByThread:

@@ -1,9 +1,13 @@
+from itertools import permutations
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 from kmargin import sparse_svm_path
 from kmargin.core.validation import resolve_ks
+from kmargin.fitting.fit import never_worse, total
 from kmargin.fitting.progress import TextBar
 
 
@@ -82,3 +86,10 @@ def test_default_ks_run_from_all_features_to_one():
 def test_bad_ks_are_refused(hyperplane, ks, message):
     with pytest.raises(ValueError, match=message):
         sparse_svm_path(*hyperplane, ks)
+
+
+@pytest.mark.parametrize("objectives", [*permutations((1.0, 2.0, 3.0))])
+def test_a_model_worse_than_that_of_a_smaller_k_is_replaced_by_it(objectives):
+    models = never_worse([(SimpleNamespace(objective=value),) for value in objectives])
+    expected = np.minimum.accumulate(objectives[::-1])[::-1]
+    assert [total(model) for model in models] == expected.tolist()

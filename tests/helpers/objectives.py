@@ -1,35 +1,28 @@
-"""The objectives that fits reach, problem by problem and regime by regime.
+"""What small fits try and reach, problem by problem.
 
-    python tests/helpers/objectives.py  # stores what is reached now
+    python tests/helpers/objectives.py  # stores what is reached now, and says how objectives have changed
 
-Run it after a change that makes the search better; the messages of `tests/solvers/test_objectives.py` name
-the problems that changed. An objective is that of the coefficients as they are returned, added up here and
-not by the package.
+Newton steps, or the inner iterations of MM and SD, change with nearly every change of what is tried and in
+which order; they do not depend on the kernels of BLAS. After a change that is meant to be one the objectives
+may rise in single problems, but should not on average.
 """
 
 import json
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import chain, product
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import scipy.sparse as sp
 import search_problems
+from penalised_problems import make_units
 
-from kmargin import Exchange, KernelSparseSVC, Regime, SparseSVC, sparse_svm_path
-from kmargin.core.problem import ArrayProblem, BinaryProblem, Problem
+from kmargin import MM, SD, Exchange
+from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 from kmargin.solvers.exchange import EFFORTS
 
-STORE = Path(__file__).parent.parent / "stored" / "objectives.json"
-LAMS = (1e-1, 1e-2, 1e-3, 1e-4)
-KINDS = ("normal", "neighbours", "binary", "counts", "scales")
-
-Objectives = Iterator[tuple[str, float]]  # the name of a problem, and what is reached
+STORE = Path(__file__).parent.parent / "stored" / "searches.json"
 
 
 def make_data(kind: str, n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,182 +58,110 @@ def objective(X, y, coef, intercept, lam, weights=None) -> float:
     return 0.5 * float(weights @ losses / weights.sum()) + 0.5 * lam * float(w @ w)
 
 
-def single(
-    shapes, kinds=KINDS, lams=LAMS[1::2], seeds=1, change=lambda X: X, weighted=False, **options
-) -> Objectives:
-    """Fits of one k."""
-    for n, p, k in shapes:
-        for kind in kinds:
-            for seed in range(seeds):
-                X, y = make_data(kind, n, p, seed)
-                weights = np.random.default_rng(seed).uniform(0.2, 3.0, n) if weighted else None
-                for lam in lams:
-                    C = C_of(lam, n if weights is None else weights.sum())
-                    model = SparseSVC(k, C=C, **options).fit(change(X), y, sample_weight=weights)
-                    name = f"{kind} {n} x {p}, k {k}, lam {lam:g}, seed {seed}"
-                    yield name, objective(X, y, model.coef_, model.intercept_, lam, weights)
+GROUPS, SIGNS = [2, 1, 3, 1], [1, -1, 0, 1]  # repeated
 
-
-def paths(shapes, ks, kinds=KINDS, lams=LAMS[1::2], change=lambda X: X) -> Objectives:
-    """All sizes of a path."""
-    for n, p in shapes:
-        for kind in kinds:
-            X, y = make_data(kind, n, p, 0)
-            for lam in lams:
-                path = sparse_svm_path(change(X), y, ks, C=C_of(lam, n))
-                for k, coef, intercept in zip(path.ks, path.coefs, path.intercepts, strict=True):
-                    yield f"{kind} {n} x {p}, k {k}, lam {lam:g}", objective(X, y, coef, intercept, lam)
-
-
-def whole(X, y) -> BinaryProblem:
-    return ArrayProblem(DenseDesign(X, True), y.astype(float), np.ones(len(y)), LAMS[0])
-
-
-def in_blocks(X, y) -> BinaryProblem:
-    """The same problem with its rows in two blocks."""
-    return search_problems.in_blocks(whole(X, y), (0, 2 * len(y) // 3, len(y)))
-
-
-def grid(n, p, ks, kind, seed=0, make=whole, lams=LAMS, **options) -> Objectives:
-    """Several ridges, each from the supports of the one before."""
-    X, y = make_data(kind, n, p, seed)
-    problem, ridges = Problem.of(make(X, y)), [[lam] for lam in lams]
-    found = Exchange(**options).solve_grid(problem, ridges, ks, np.random.default_rng(0))
-    for (lam, k), (solution,) in zip(product(lams, ks), found, strict=True):
-        coef = np.zeros(p)
-        coef[solution.support] = solution.coef
-        name = f"{kind}, k {k}, lam {lam:g}" + (f", seed {seed}" if seed else "")
-        yield name, objective(X, y, coef, solution.intercept, lam)
-
-
-def grids(n, p, ks, **options) -> Objectives:
-    return chain.from_iterable(grid(n, p, ks, kind, **options) for kind in KINDS)
-
-
-def hard(make=in_blocks, **options) -> Objectives:
-    """A panel of all columns in blocks. Here less effort, or no exchange of two for two, is worse."""
-    for kind, seed in (("neighbours", 6), ("counts", 6)):
-        yield from grid(40, 40, [5], kind, seed, make, LAMS[1:2], **options)
-
-
-def hard_paths(make=in_blocks, **options) -> Objectives:
-    """The same of several sizes."""
-    for kind, seed in (("normal", 8), ("scales", 1)):
-        yield from grid(30, 24, [8, 6, 4, 2], kind, seed, make, LAMS[1:2], **options)
-
-
-def wide(make=in_blocks, **options) -> Objectives:
-    """More columns than a panel takes, small as the data are."""
-    for kind, ks in product(("neighbours", "counts"), ([6], [12, 3])):
-        yield from grid(40, 520, ks, kind, make=make, lams=LAMS, **options)
-
-
-def by_products() -> Objectives:
-    """Sparse data for which no panel has room."""
-    with mock.patch.object(SparseDesign, "fits", return_value=False):
-        kinds = ("binary", "counts")
-        yield from paths([(120, 50)], [40, 20, 8, 3], kinds, LAMS[1::2], sp.csr_array)
-        yield from single([(120, 50, 6), (80, 300, 12)], kinds, LAMS[1::2], change=sp.csr_array)
-
-
-def kernels() -> Objectives:
-    """At most k points. Here the ridge is on the coefficients of the points."""
-    for kind in ("normal", "neighbours", "counts"):
-        X, y = make_data(kind, 90, 4, 0)
-        for k in (3, 10, 25):
-            for lam in LAMS[:3]:
-                model = KernelSparseSVC(k, C=C_of(lam, 90), kernel="rbf", gamma=0.3).fit(X, y)
-                losses = np.maximum(0.0, 1.0 - y * model.decision_function(X)) ** 2
-                alpha = np.asarray(model.dual_coef_, dtype=float).ravel()
-                yield f"{kind}, k {k}, lam {lam:g}", 0.5 * losses.mean() + 0.5 * lam * float(alpha @ alpha)
-
-
-REGIMES: dict[str, Callable[..., Objectives]] = {
-    "panel": lambda: single([(60, 15, 4), (100, 40, 8), (40, 60, 5)]),
-    "panel, no intercept": lambda: single([(40, 60, 6)], fit_intercept=False),
-    "panel, weights": lambda: single([(40, 60, 6)], weighted=True),
-    "panel, float32": lambda: single([(40, 60, 6)], change=lambda X: X.astype(np.float32)),
-    "panel, no ridge": lambda: single([(150, 12, 3), (150, 20, 6)], lams=(0.0,), seeds=2),
-    "panel, all swaps": lambda: single([(40, 60, 6)], solver=Exchange(effort="thorough")),
-    "panel, sparse": lambda: single([(40, 60, 6)], ("binary", "counts"), change=sp.csr_array),
-    "panel, path": lambda: paths([(60, 24)], [24, 16, 12, 8, 6, 4, 3, 2, 1]),
-    "panel, several ridges": lambda: grids(50, 40, [12, 6, 3]),
-    "working set": lambda: single([(80, 400, 6), (120, 320, 25)]),
-    "working set, path": lambda: paths([(80, 300)], [20, 10, 5, 2], lams=LAMS[1:3]),
-    "working set, several ridges": lambda: grids(80, 300, [10, 4]),
-    "dual": lambda: single([(60, 400, 150), (80, 400, 200)], lams=LAMS[:3]),
-    "dual, path": lambda: paths([(60, 400)], [300, 200, 140, 40, 10], lams=LAMS[:2]),
-    "products": by_products,
-    # a try in blocks takes fifty times as long: there are few problems, those where effort pays
-    "blocks": hard,
-    "blocks, path": hard_paths,
-    "blocks, working set": wide,
-    "kernel": kernels,
-    "mm": lambda: single([(60, 12, 3)], ("normal", "neighbours", "counts"), (1e-1, 1e-2), solver="mm"),
-    "sd": lambda: single([(60, 12, 3)], ("normal", "neighbours", "counts"), (1e-1, 1e-2), solver="sd"),
+SEARCHES: dict[str, dict] = {
+    "all supports": {"shape": (40, 12), "ks": [4]},
+    "one size": {"shape": (40, 30), "ks": [6]},
+    "one size, fast": {"shape": (40, 30), "ks": [6], "effort": "fast"},
+    "one size, two ridges": {"shape": (40, 30), "ks": [5], "lams": [1e-1, 1e-3], "effort": "fast"},
+    "one size, weights": {"shape": (40, 30), "ks": [5], "weighted": True, "effort": "fast"},
+    "one size, no ridge": {"shape": (60, 30), "ks": [3], "lams": [0.0], "effort": "fast"},
+    "path": {"shape": (40, 24), "ks": [22, 16, 8, 4, 2]},
+    "path, thorough": {"shape": (40, 24), "ks": [9, 4], "effort": "thorough"},
+    "path, two ridges": {"shape": (40, 24), "ks": [8, 4, 0], "lams": [1e-1, 1e-3]},
+    "path, no intercept": {"shape": (40, 16), "ks": [16, 8, 4, 2], "fit_intercept": False},
+    "path, fixed": {"shape": (40, 18), "ks": [6, 3], "fixed": [1, 7]},
+    "path, signs": {"shape": (40, 24), "ks": [5, 3], "signs": SIGNS},
+    "three problems": {"shape": (30, 20), "ks": [5], "n_problems": 3},
+    "three problems, path": {"shape": (30, 20), "ks": [8, 5, 2], "n_problems": 3},
+    "groups": {"shape": (40, 28), "ks": [5], "sizes": GROUPS},
+    "groups, path": {"shape": (40, 28), "ks": [4, 2], "sizes": GROUPS, "n_problems": 3},
+    "working set": {"shape": (60, 420), "ks": [6]},
+    "working set, path": {"shape": (60, 420), "ks": [12, 6, 2]},
+    "working set, groups": {"shape": (60, 420), "ks": [4], "sizes": GROUPS},
+    "working set, three problems": {"shape": (60, 420), "ks": [4], "n_problems": 3},
+    "restarts": {"shape": (40, 520), "ks": [5], "restart_flops": 6e7},
+    "restarts, three problems": {"shape": (40, 520), "ks": [4], "restart_flops": 6e7, "n_problems": 3},
+    "groups, binary columns": {"shape": (60, 24), "ks": [3], "sizes": [3], "kind": "binary"},
+    "one size, counts": {"shape": (50, 30), "ks": [5], "kind": "counts"},
+    "path, scales": {"shape": (50, 24), "ks": [8, 4, 2], "kind": "scales"},
+    "path, counts": {"shape": (50, 24), "ks": [8, 4, 2], "kind": "counts"},
+    "path, float32": {"shape": (40, 24), "ks": [8, 3], "dtype": np.float32},
+    "working set, scales": {"shape": (80, 400), "ks": [10, 4], "lams": [1e-2, 1e-3], "kind": "scales"},
+    "working set, signs": {"shape": (60, 420), "ks": [5], "signs": SIGNS, "kind": "normal"},
+    "dual": {"shape": (40, 300), "ks": [150]},
+    "dual, wide path": {"shape": (30, 260), "ks": [200, 150, 20, 4], "effort": "fast"},
+    "dual, three problems": {"shape": (30, 260), "ks": [140], "effort": "fast", "n_problems": 3},
+    "dual, path": {"shape": (40, 200), "ks": [160, 140, 20, 4], "effort": "fast"},
+    "products": {"shape": (60, 40), "ks": [5], "make": "sparse"},
+    "products, path": {"shape": (60, 40), "ks": [20, 5], "make": "sparse"},
+    "blocks": {"shape": (30, 12), "ks": [4], "make": "blocks", "effort": "fast"},
+    "blocks, path": {"shape": (30, 12), "ks": [6, 3], "make": "blocks", "weighted": True},
+    "blocks, groups": {"shape": (30, 14), "ks": [2], "make": "blocks", "sizes": GROUPS},
+    "blocks, three problems": {"shape": (30, 12), "ks": [3], "make": "blocks", "n_problems": 3},
+    "blocks, signs": {"shape": (30, 12), "ks": [3], "make": "blocks", "signs": SIGNS},
+    "blocks, working set": {"shape": (30, 600), "ks": [4], "make": "blocks"},
+    "MM": {"shape": (40, 12), "ks": [3], "solver": MM()},
+    "MM, groups": {"shape": (40, 14), "ks": [3, 2], "solver": MM(), "sizes": GROUPS, "fixed": [1]},
+    "MM, more columns": {"shape": (20, 36), "ks": [4], "solver": MM(), "weighted": True},
+    "MM, three problems": {"shape": (30, 12), "ks": [3], "solver": MM(), "n_problems": 3},
+    "SD": {"shape": (40, 12), "ks": [3], "solver": SD()},
+    "SD, signs": {"shape": (40, 12), "ks": [3, 2], "solver": SD(), "signs": SIGNS},
+    "SD, sparse": {"shape": (40, 12), "ks": [3], "solver": SD(), "make": "sparse", "fit_intercept": False},
+    "SD, three problems": {"shape": (30, 12), "ks": [3], "solver": SD(), "n_problems": 3},
+    "SD, blocks": {"shape": (30, 12), "ks": [3], "solver": SD(), "make": "blocks", "weighted": True},
 }
 
 
-PANEL, WORKING_SET = {Regime.PANEL}, {Regime.WORKING_SET}
-MIXED = PANEL | WORKING_SET  # sizes of one path
-
-# which way the algebra went
-WAYS = {
-    **{regime: PANEL for regime in REGIMES if regime.startswith(("panel", "kernel", "blocks"))},
-    "working set": WORKING_SET,
-    "working set, path": MIXED,
-    "working set, several ridges": MIXED,
-    "dual": {Regime.DUAL},
-    "dual, path": {Regime.DUAL} | MIXED,
-    "products": {Regime.PRODUCTS},
-    "blocks, working set": WORKING_SET,
-    "mm": set(),  # no search
-    "sd": set(),
-}
-
-
-@contextmanager
-def taken_ways() -> Iterator[set[Regime]]:
-    """Where searches go meanwhile."""
-    taken, solve_grid = set(), Exchange.solve_grid
-
-    def noted(*args):
-        for solutions in solve_grid(*args):
-            taken.update(solution.regime for solution in solutions)
-            yield solutions
-
-    with mock.patch.object(Exchange, "solve_grid", noted):
-        yield taken
-
-
-def reach(regime: str, **options) -> tuple[dict[str, float], set[Regime]]:
-    """What fits of this regime reach now, and where their searches went."""
-    with taken_ways() as taken, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of mm and sd, that stop at a limit
-        found = list(REGIMES[regime](**options))
-    assert len(dict(found)) == len(found)
-    return dict(found), taken
+def search(
+    shape, ks, lams=(1e-2,), *, effort="normal", solver=None, make="", n_problems=1, sizes=(1,), fixed=(),
+    signs=(0,), weighted=False, fit_intercept=True, restart_flops=0.0, kind="neighbours", dtype=np.float64,
+) -> list[tuple[int, str, str | None, list[int], float]]:  # fmt: skip
+    """Iterations, status, regime, the first problem's support, and the objective; of each ridge and k."""
+    (n, p), binary = shape, []
+    for seed in range(n_problems):
+        X, y = make_data(kind, n, p, seed)
+        weights = np.random.default_rng(seed).uniform(0.2, 3.0, n) if weighted else np.ones(n)
+        weights /= weights.mean()
+        design = SparseDesign(sp.csr_array(X), fit_intercept) if make == "sparse" else None
+        one = ArrayProblem(
+            design or DenseDesign(X.astype(dtype), fit_intercept), y.astype(float), weights, lams[0]
+        )
+        binary.append(search_problems.in_blocks(one, (0, 2 * n // 3, n)) if make == "blocks" else one)
+    units = make_units(sizes * (p // sum(sizes)), fixed=fixed, signs=np.tile(signs, p // len(signs)))
+    ridges = [[lam * (1 + number) for number in range(n_problems)] for lam in lams]
+    with (
+        mock.patch.dict(EFFORTS, {effort: EFFORTS[effort]._replace(restart_flops=restart_flops)}),
+        mock.patch.object(SparseDesign, "fits", return_value=False),
+    ):
+        solver, rng = solver or Exchange(effort=effort), np.random.default_rng(0)
+        found = list(solver.solve_grid(Problem(tuple(binary), units), ridges, ks, rng))
+    return [
+        (
+            first.n_iter,
+            first.status.name,
+            first.regime and first.regime.name,
+            first.support.tolist(),
+            sum(solution.objective for solution in solutions),
+        )
+        for solutions in found
+        for first in solutions[:1]
+    ]
 
 
-def read_store() -> dict[str, dict[str, float]]:
+def read_store() -> dict[str, list]:
     return json.loads(STORE.read_text())
 
 
-def ratios(reached: dict[str, float], stored: dict[str, float]) -> dict[str, float]:
-    """Above 1 where a fit is worse than what is stored; sums of squares of nothing but rounding are equal."""
-    assert set(reached) == set(stored)
-    return {name: max(value, 1e-12) / max(stored[name], 1e-12) for name, value in reached.items()}
-
-
-def geometric_mean(values) -> float:
-    return float(np.exp(np.mean(np.log(list(values)))))
-
-
 if __name__ == "__main__":
-    EFFORTS["normal"] = EFFORTS["normal"]._replace(restart_flops=0.0)  # as in the tests
-    reached = {
-        regime: {name: float(f"{value:.8g}") for name, value in reach(regime)[0].items()}
-        for regime in REGIMES
+    reached, before = {name: search(**case) for name, case in SEARCHES.items()}, read_store()
+    ratios = {
+        f"{name}, {number}": max(now[-1], 1e-12) / max(then[-1], 1e-12)
+        for name in reached.keys() & before.keys()
+        for number, (now, then) in enumerate(zip(reached[name], before[name], strict=False))
     }
-    STORE.parent.mkdir(exist_ok=True)
+    worst = max(ratios, key=ratios.__getitem__)
+    print(f"Objectives are {np.exp(np.mean(np.log([*ratios.values()]))):.6f} times what they were,")
+    print(f"at worst {ratios[worst]:.6f} times ({worst}).")
     STORE.write_text(json.dumps(reached, indent=0) + "\n")

@@ -143,7 +143,7 @@ def test_a_scorer_that_no_guess_can_answer_leaves_guessing_open():
     ("arguments", "message"),
     [
         ({"cv": 1}, "cv=1 does not define folds. Use a number of folds >= 2"),
-        ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use cv=40"),
+        ({"cv": 41}, "has 40 rows, fewer than the 41 outer folds. Use fewer folds"),
         ({"groups": np.arange(80) // 27}, "The rows are in 3 groups, which cannot be split into 5 folds"),
         ({"permutations": -1}, "permutations=-1 is not a number"),
         ({"repeats": 0}, "repeats=0 is not a number"),
@@ -156,6 +156,12 @@ def test_what_cannot_be_scored_is_said_in_a_sentence(arguments, message):
     X, _ = hyperplane()
     with pytest.raises(ValueError, match=message):
         honest_score(SparseSVC(k=2), X, np.repeat([0, 1], 40), **arguments)
+
+
+def test_the_rarest_class_limits_the_number_of_folds():
+    X, _ = hyperplane()
+    with pytest.raises(ValueError, match=r"Class 0 has 4 rows, fewer than the 5 outer folds\. Use fewer"):
+        honest_score(SparseSVC(k=2), X, np.minimum(np.arange(80) // 4, 1))
 
 
 def test_a_guess_names_the_class_of_most_weight():

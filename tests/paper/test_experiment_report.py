@@ -16,7 +16,7 @@ from small_runs import iris_request, read_few, small_request
 from kmargin.paper import experiments, protocol
 from kmargin.paper.experiments import EXPERIMENTS
 from kmargin.paper.protocol import SOLVERS
-from kmargin.paper.report import PAPER_MAP, heading
+from kmargin.paper.report import heading
 from kmargin.paper.run import PARTS, reproduce
 
 
@@ -91,18 +91,6 @@ def test_a_killed_run_goes_on_in_two_processes_and_ends_with_the_rows_of_a_whole
         monkeypatch.setitem(EXPERIMENTS, name, experiment._replace(run=None))  # nothing is left to compute
     reproduce(request, tmp_path, n_jobs=1, verbose=0)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_every_section_of_the_map_is_on_the_page_and_linked(small_run):
-    _, report = small_run
-    page = report.read_text()
-    table = page[page.index('id="map"') :].partition("</table>")[0]
-    ids = set(re.findall(r'<h2 id="([^"]+)"', page))
-    for item in PAPER_MAP:
-        assert item.section in ids
-        assert f'href="#{item.section}"' in table
-        assert all(f"kmargin.{name}" in table.replace("<wbr>", "") for name in item.functions)
-    assert table.count("<tr") == len(PAPER_MAP) + 1
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

@@ -46,6 +46,14 @@ def test_the_grids_are_those_of_the_paper():
         assert {round(row["parameter"] / unit, 6) for row in rows} <= set(grid)
 
 
+def test_a_quick_run_is_a_part_of_the_full_one():
+    full, quick = Settings().to_dict(), QUICK.to_dict()
+    for name in ("shapes", "sample_sizes", "feature_sizes"):
+        assert quick[name] == full[name][: len(quick[name])] != full[name]
+    for name in ("n_folds_run", "n_starts", "n_draws"):
+        assert 1 < quick[name] < full[name]
+
+
 def test_the_papers_protocol_takes_rows_as_they_lie():
     data = protocol.read("iris", "paper", 0)
     assert list(data.train) == list(range(120))
@@ -194,7 +202,7 @@ def test_rows_end_in_order_and_a_job_that_was_cut_off_is_run_again(tmp_path):
 
 def test_rows_of_others_are_left_alone(tmp_path):
     Store(tmp_path / "a", Settings().to_dict(), "")
-    with pytest.raises(StoreError, match=r"n_draws=10, and this run has n_draws=2\. Give another folder"):
+    with pytest.raises(StoreError, match=r"n_folds_run=10, and this run has n_folds_run=3\. Give"):
         Store(tmp_path / "a", QUICK.to_dict(), "")
     (tmp_path / "rows.csv").write_text("something else\n")
     with pytest.raises(StoreError, match="has rows but no manifest"):
@@ -212,19 +220,6 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     with pytest.raises(InterruptedError), locked(tmp_path):
         raise InterruptedError
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"part": "table9"}, r"There is no part 'table9'\. Use descent, figure1, figure2"),
-        ({"datasets": ["irsi"]}, r"There is no dataset 'irsi'\. Use TCGA-PANCAN-HiSeq"),
-        ({"solvers": ["lasso"]}, r"There is no solver 'lasso'\. Use mm, sd, exchange, l2r"),
-    ],
-)
-def test_parts_datasets_and_solvers_are_checked(options, message):
-    with pytest.raises(ValueError, match=message):
-        Request(**options)
 
 
 def test_the_command_in_the_manifest_asks_for_the_same_again():

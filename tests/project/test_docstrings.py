@@ -1,5 +1,6 @@
 """Every public name says what it takes, what it returns, and shows it; and what it shows is true."""
 
+import ast
 import doctest
 import inspect
 import sys
@@ -20,6 +21,8 @@ NOT_ASKED_FOR = {"ES01", "EX01", "SA01", "GL01", "GL02", "SS05", "SS06", "RT02"}
 
 # the attributes of these are what others take as parameters; they are made by the package
 RESULTS = ("HonestScore", "OuterRecord", "SelectionBounds", "Solution", "SparsityPath", "StepRecord")
+
+SOLVERS = ["Exchange", "MM", "SD", "StabilitySelection"]
 
 # `See Also` has who makes one
 NO_EXAMPLE = {"HonestScore", "OuterRecord", "SelectionBounds", "StepRecord", "load_model"}
@@ -61,6 +64,16 @@ def test_every_public_name_is_documented_in_full(name):
         found = [text for text in found if not text.startswith("PR01")]
     assert found == []
     assert home == "kmargin.datasets" or last in NO_EXAMPLE or ">>>" in value.__doc__
+
+
+@pytest.mark.parametrize("name", [name for name in kmargin.__all__ if name.endswith(("SVC", "CV"))] + SOLVERS)
+def test_documented_defaults_are_those_of_the_constructor(name):
+    cls = getattr(kmargin, name)
+    defaults = cls().get_params(deep=False)
+    for entry in ClassDoc(cls)["Parameters"]:
+        if "default=" in entry.type:
+            for parameter in entry.name.split(", "):
+                assert defaults[parameter] == ast.literal_eval(entry.type.partition("default=")[2]), parameter
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
+from kmargin.cli import main
 from kmargin.cli.app import SUBCOMMANDS, app
 
 ALL_NAMES = "import kmargin; [getattr(kmargin, name) for name in kmargin.__all__]"
@@ -29,6 +31,7 @@ def test_importing_the_package_imports_nothing_else():
     loaded = modules_after("import kmargin")
     assert {module for module in loaded if module.startswith("kmargin")} == {"kmargin"}
     assert not packages(loaded) & (OPTIONAL | {"numba", "numpy", "scipy", "sklearn"})
+    assert not packages(modules_after("import kmargin.datasets")) & {"pooch", "requests", "urllib3"}
 
 
 def test_public_names_need_neither_the_command_line_nor_the_experiments_nor_optional_packages():
@@ -87,17 +90,25 @@ def test_the_summary_in_the_list_of_commands_opens_the_help_of_the_command(name)
     assert " ".join(command.help.split("\n\n")[0].split()) == SUBCOMMANDS[name][1]
 
 
-def test_a_misspelt_command_is_answered_with_the_nearest():
-    done = subprocess.run(
-        [sys.executable, "-m", "kmargin", "predic"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+def test_the_help_of_the_command_lists_its_subcommands_and_other_words_are_corrected():
+    told = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    for name, (_, summary) in SUBCOMMANDS.items():
+        assert f"{name} {summary}" in told.replace(" │ │", "")
+    done = CliRunner().invoke(app, ["predic"])
+    assert done.exit_code == 2
     assert "Did you mean 'predict'?" in done.stderr
 
 
-def test_a_package_that_a_command_misses_is_named():
-    code = "import sys; sys.modules['pandas'] = None; sys.argv = ['kmargin', 'fit', 'a.csv']\n"
-    code += "from kmargin.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "Error: the command line needs pandas. Run: pip install 'kmargin[cli]'\n"
+@pytest.mark.parametrize("missing", ["pandas", "rich.table", "kmargin.cli.apps", None])
+def test_a_package_that_a_command_misses_is_named_and_a_missing_module_of_ours_is_a_bug(
+    missing, monkeypatch, capsys
+):
+    def fail():
+        raise ModuleNotFoundError(name=missing)
+
+    monkeypatch.setattr("kmargin.cli.app.app", fail)
+    is_known = missing in ("pandas", "rich.table")
+    with pytest.raises(SystemExit if is_known else ModuleNotFoundError):
+        main()
+    sentence = f"Error: the command line needs {missing}. Run: pip install 'kmargin[cli]'\n"
+    assert capsys.readouterr().err == sentence * is_known

@@ -79,11 +79,3 @@ def test_nobody_else_asks_which_kind_of_data_it_has(name):
 @pytest.mark.parametrize("name", ALLOWED)
 def test_the_list_of_those_who_do_is_no_longer_than_it_has_to_be(name):
     assert list(branches(tree_of(name)))
-
-
-def test_a_branch_is_seen_however_it_is_written_and_other_questions_are_not():
-    asked = "isinstance(p, (int, blocks.BlockProblem)), isinstance(d, DenseDesign), hasattr(X, 'columns')"
-    asked += ", issubclass(type(X), sparse.csr_array), scipy.sparse.issparse(X), device_space(X) is None"
-    others = "isinstance(k, str), isinstance(cv, BlockKFold), problem.at_hand is None, space_of(X)"
-    assert len(list(branches(ast.parse(asked)))) == 6
-    assert not list(branches(ast.parse(others)))

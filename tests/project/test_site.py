@@ -1,7 +1,5 @@
 """The site as `make docs` built it: no link is dead, nothing is asked of others, a phone can show it."""
 
-import base64
-import re
 import threading
 from functools import partial
 from html.parser import HTMLParser
@@ -99,36 +97,3 @@ def test_pages_are_whole_fit_the_window_and_ask_nobody_else(browser, served, siz
         assert broken_images(browser) == [], name
         assert browser.find_elements("css selector", "main h1"), name
         assert complaints(browser) == [], name
-
-
-def test_text_and_formulas_are_read_without_zooming_on_a_phone(browser, served):
-    open_address(browser, served + "index.html", PHONE)
-    sizes = browser.execute_script(
-        "return [...document.querySelectorAll('main p, main td, main li')]"
-        ".filter(e => e.getClientRects().length)"
-        ".map(e => parseFloat(getComputedStyle(e).fontSize))"
-    )
-    assert min(sizes) >= 12
-
-
-@pytest.mark.parametrize(("words", "page"), [("honest_score", "honest_score"), ("projection", "idea/")])
-def test_the_search_finds_it(browser, served, words, page):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    open_address(browser, f"{served}search.html?q={words}", DESKTOP)
-    WebDriverWait(browser, 20).until(  # results come one by one
-        lambda window: any(
-            page in link.get_attribute("href")
-            for link in window.find_elements("css selector", "#search-results li a")
-        )
-    )
-    assert [url for url in requests(browser) if not url.startswith((served, "data:"))] == []
-
-
-def test_the_cheat_sheet_prints_on_one_page_of_a4(browser, served):
-    open_address(browser, f"{served}start/cheat_sheet.html", DESKTOP)
-    printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True, "printBackground": True})
-    pdf = base64.b64decode(printed["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
-    (box,) = set(re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf))
-    assert [round(float(side) / 72 * 25.4) for side in box] == [210, 297]

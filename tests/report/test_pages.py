@@ -83,8 +83,6 @@ def test_the_report_of_many_classes_shows_each_feature_once_and_names_within_the
     shown = [cell.text.split() for cell in browser.find_elements("css selector", "#weights td:first-child")]
     assert len({name for name, *_ in shown}) == len(shown) == 4
     assert ["c1", "always", "in,", "+"] in shown
-    assert browser.find_element("css selector", ".lead").text.startswith("2 of 3 groups (group ")
-    assert browser.find_element("css selector", "#curve").text == "How many groups are needed"
     beyond = browser.execute_script(
         "return [...document.querySelectorAll('#weights td')].map(e => e.scrollWidth - e.clientWidth)"
     )

@@ -82,19 +82,6 @@ def test_projection_cost_is_what_the_last_projection_added():
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
-def test_each_solution_of_a_path_starts_from_the_last(solver):
-    problem = make_problem(60, 12, 12)
-    dense, sparse = solve(solver(ending="projection"), problem, [12, 4])
-    (again,) = solve(solver(ending="projection"), problem, [4])
-    start = np.append(dense.dense_coef(), dense.intercept)
-    penalised = of_one(replace(problem, k=4))
-    found, _, trace = solver()._anneal(penalised, solver()._descent(penalised), start[None])
-    np.testing.assert_array_equal(sparse.dense_coef(), penalised.project(found)[0, :-1])
-    assert sparse.trace == trace
-    assert trace != again.trace
-
-
-@pytest.mark.parametrize("solver", SOLVERS.values())
 def test_a_run_ends_with_the_minimum_on_the_support_of_its_projection(solver):
     problem = make_problem(60, 12, 4, lam=0.01)
     (best,), (projected,) = solve(solver(), problem), solve(solver(ending="projection"), problem)
@@ -280,16 +267,6 @@ def test_columns_of_no_unit_are_as_if_they_were_not_there(solver):
     for one, other in zip(some, fewer, strict=True):
         np.testing.assert_array_equal(one.support, left[other.support])
         np.testing.assert_array_equal(one.coef, other.coef)
-
-
-@pytest.mark.parametrize("solver", SOLVERS.values())
-def test_what_is_always_in_is_in(solver):
-    problems = make_problems()
-    free, bound = (
-        solve_together(solver(), problems, make_units([1] * 8, fixed=fixed), [3])[0] for fixed in ([], [2, 5])
-    )
-    assert not {2, 5} <= set(used_units(free, COLUMNS))
-    assert {2, 5} < set(used_units(bound, COLUMNS))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The exact minimum on a given support."""
+"""The exact minimum on a given support, and supports that are found."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,10 @@ from penalised_problems import PROBLEMS, make_problem
 from search_problems import lowest_by_lbfgs, make_case, make_search
 from sklearn.svm import LinearSVC
 
-from kmargin.core.problem import ArrayProblem
+from kmargin import Exchange, SparseSVC, sparse_svm_path
+from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.design.dense import DenseDesign
+from kmargin.datasets import make_sparse_hyperplane, make_synthetic
 from kmargin.solvers.refit.support import refit as refit_parts
 from kmargin.solvers.solution import Solution, Status
 
@@ -75,3 +77,48 @@ def test_a_gram_matrix_that_lost_its_digits_is_computed_anew():
     search.move(np.array([2]), np.array([3]))
     np.testing.assert_allclose(search.values, expected.values, rtol=1e-9)
     np.testing.assert_allclose(search.coefs, expected.coefs, rtol=1e-6)
+
+
+# The search
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_at_most_k_features_at_their_exact_minimum(name):
+    problem = PROBLEMS[name]
+    ridges, rng = [[problem.lam]], np.random.default_rng(0)
+    ((solution,),) = Exchange().solve_grid(Problem.of(problem), ridges, [problem.k], rng)
+    assert len(solution.support) <= problem.k
+    assert list(solution.support) == sorted(set(solution.support))
+    exact = refit(problem, solution.support)
+    np.testing.assert_allclose(solution.objective, exact.objective, rtol=1e-7, atol=1e-12)
+
+
+def test_the_support_of_the_papers_simulation_is_recovered():
+    X, y, coef = make_sparse_hyperplane(1000, 200, 20, random_state=0, return_coef=True)
+    model = SparseSVC(k=20, C=1 / (2 * 0.01 * 1000), solver="exchange").fit(X, y)
+    np.testing.assert_array_equal(model.support_, np.flatnonzero(coef))
+
+
+def test_of_repeated_features_the_first_is_used_with_a_warning():
+    X, y = make_sparse_hyperplane(100, 6, 3, random_state=0)
+    doubled = np.hstack([X, X])
+    with pytest.warns(UserWarning, match=r"6 features repeat an earlier one .*the first of each is used"):
+        model = SparseSVC(k=4, solver="exchange").fit(doubled, y)
+    np.testing.assert_array_equal(model.coef_[0, :6], SparseSVC(k=4, solver="exchange").fit(X, y).coef_[0])
+    assert not model.coef_[0, 6:].any()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_samples", [60, 300])
+def test_large_supports_are_at_least_as_good_as_those_of_mm(n_samples):
+    X, y = make_sparse_hyperplane(n_samples, 200, 20, random_state=0)
+    exchanged, annealed = (sparse_svm_path(X, y, [200, 140, 10], solver=name) for name in ("exchange", "mm"))
+    assert (exchanged.objectives <= annealed.objectives * 1.0001).all()
+
+
+@pytest.mark.parametrize("ks", [[500, 388], [388], [388, 100]])
+def test_every_size_has_a_solution_if_a_few_features_separate_the_classes(ks):
+    X, y = make_synthetic(60, 500, random_state=0)
+    for (solution,) in sparse_svm_path(X, y, ks, C=np.inf).solutions:
+        assert solution.objective <= 1e-20
+        assert len(solution.support) <= 388 or len(solution.support) == 500

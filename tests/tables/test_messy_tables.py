@@ -73,7 +73,7 @@ def test_packed_files_are_unpacked_and_damaged_ones_get_a_sentence(name, tmp_pat
     (tmp_path / name).write_bytes(packed)
     assert read_table(tmp_path / name).frame["n"].tolist() == [1, 2, 3, 5]
     (tmp_path / name).write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match=r"cannot be read as a \w+ file: it is not, or is damaged"):
+    with pytest.raises(InputError, match=r"cannot be read as a \.\w+ file: it is not, or is damaged"):
         read_table(tmp_path / name)
     (tmp_path / name).write_bytes(b"n,y\n1,2\n")
     with pytest.raises(InputError, match="cannot be read as a"):
@@ -122,7 +122,7 @@ def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
     np.testing.assert_array_equal(table.frame["a"], [1.5, np.nan, 2.0])
     np.testing.assert_array_equal(table.frame["c"], [np.nan, 2.0, np.nan])
     assert table.frame["b"].tolist() == ["x", "-", "y"], "texts are left alone"
-    assert table.notes[-1] == "'?', 'k.A.' are read as missing, in 2 columns: 'a', 'c'."
+    assert table.notes[-1] == "Read as missing values: '?', 'k.A.', in 'a', 'c'."
 
 
 BAD_READINGS = {
@@ -239,7 +239,7 @@ def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp
 
 
 BAD_LABELS = {
-    "an id twice": (pd.concat([LABELS, LABELS.iloc[:1]]), {}, "has 's0' more than once in column 'sample'"),
+    "an id twice": (pd.concat([LABELS, LABELS.iloc[:1]]), {}, "pheno.csv has more than one row called 's0'"),
     "other names": (LABELS.assign(sample=range(12)), {}, "No row of the table has a name in pheno.csv: 's0'"),
     "features": (
         pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}), {},
@@ -249,7 +249,7 @@ BAD_LABELS = {
     "no target": (LABELS.assign(age=1), {}, "name the column to predict.*It has 'diagnosis', 'age'"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (
-        LABELS.assign(age=1), {"target": "diagnosis", "wanted": ["age"]}, "both have a column 'age'"
+        LABELS.assign(age=1), {"target": "diagnosis", "wanted": ["age"]}, "more than one column called 'age'"
     ),
 }  # fmt: skip
 
@@ -293,7 +293,7 @@ def test_a_column_that_names_the_rows_is_left_out_and_said_and_can_be_kept(name,
     assert reason in note
     assert f"Use --feature {name} to include it" in note
     if reason != "has a different text in each row":
-        for more in ({"features": [name]}, {"mentioned": [name]}):
+        for more in ({"features": [name]}, {"keep": [name]}):
             kept = prepare(table, Roles("outcome", **more))
             assert name in kept.encoding.columns
             assert kept.notes == ()

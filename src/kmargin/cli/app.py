@@ -1,4 +1,4 @@
-"""The command `kmargin`: imports subcommands when they are called, and prints errors in one sentence."""
+"""The command `kmargin`: it imports a subcommand only to run it, and prints an error as one sentence."""
 
 import io
 import sys
@@ -28,13 +28,13 @@ UsageError: Any = typer.BadParameter.__base__  # defined in click, or in typer's
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print an error that users can cause in one sentence, and exit with code 2, or 130 if interrupted."""
+    """Turn an error that users can cause into one printed sentence and exit code 2; 130 for an interrupt."""
     try:
         yield
         sys.stdout.flush()  # raises an error here if the disk is full
     except UsageError as error:
         sentence = error.format_message().rstrip(".")
-        if not sentence:  # the command has no arguments, and the help was printed
+        if not sentence:  # the command was given without arguments, and has printed its help
             raise
         from kmargin.cli.terminal import say
 
@@ -74,7 +74,7 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the encoding lacks
+            sys.stdout.reconfigure(errors="backslashreplace")  # escapes characters that the encoding lacks
         with plain_errors():
             return super().invoke(ctx)
 

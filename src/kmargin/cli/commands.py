@@ -4,7 +4,7 @@ import functools
 import inspect
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, get_args, get_type_hints
@@ -19,8 +19,8 @@ from kmargin.report.page import check_file, check_folder, csv_text, plot_steps, 
 from kmargin.report.text import percent
 from kmargin.tables import model_file
 from kmargin.tables.analysis import analyse, measure_stability, trace
-from kmargin.tables.columns import ColumnRequest, count_features, read_groups, to_text, to_texts
-from kmargin.tables.dataset import Dataset, Roles, join_labels, prepare, spelling
+from kmargin.tables.columns import Roles, read_groups, to_text, to_texts
+from kmargin.tables.dataset import Dataset, join_labels, prepare, spelling
 from kmargin.tables.read import PACKED, Reading, Table, read_table
 from kmargin.tables.search import Settings
 
@@ -28,14 +28,14 @@ app = typer.Typer()
 
 
 def option(help: str, *names: str, default: Any = None) -> Any:
-    """Return a dataclass field that `with_options` turns into a command-line option."""
+    """Declare a field of a dataclass as a command-line option; `names` are short names such as -C."""
     return field(default=default, metadata={"help": help, "names": names})
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command for typer that has an option for each field of the dataclasses it takes as parameters.
+    """Return a typer command: a dataclass parameter of `command` becomes one option for each of its fields.
 
-    In the help, options are listed under the `heading` of their dataclass.
+    The help lists options under the `heading` of their dataclass.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -48,10 +48,13 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         kinds, heading = get_type_hints(groups[name]), getattr(groups[name], "heading", None)
         for entry in fields(groups[name]):
             names = [f"--{entry.name.replace('_', '-')}", *entry.metadata["names"]]
-            names = [] if entry.default is True else names  # typer declares --nested and --no-nested
+            names = [] if entry.default is True else names  # without names, typer adds --name and --no-name
             declared = typer.Option(*names, help=entry.metadata["help"], rich_help_panel=heading)
             for number in {int, float} & {kinds[entry.name], *get_args(kinds[entry.name])}:
-                declared.parser, declared.metavar = number_parser(number), "NUMBER"
+                declared.parser, declared.metavar = (
+                    lambda text, kind=number: parse_number(text, kind),
+                    "NUMBER",
+                )
             kind = Annotated[kinds[entry.name], declared]  # type: ignore[valid-type, name-defined]
             parameters.append(parameter.replace(name=entry.name, default=entry.default, annotation=kind))
 
@@ -66,35 +69,21 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def number_parser(kind: type) -> Callable[[str], Any]:
-    """Return a function that converts a text to a number; its error quotes the text."""
-
-    def parse(text: str) -> Any:
-        try:
-            return kind(text)
-        except ValueError:
-            what = "whole number" if kind is int else "number"
-            raise typer.BadParameter(f"{text!r} is not a {what}") from None
-
-    return parse
-
-
-def parse_numbers(option: str, text: str, kind: Callable[[str], Any] = float) -> list[Any]:
-    """Return the numbers in a text, separated by commas. Raises InputError for anything else."""
-    values = [part for part in text.split(",") if part.strip()]
+def parse_number(text: str, kind: type) -> Any:
+    """Return the number in a text. Raises typer's BadParameter if the text is not a number."""
     try:
-        return [kind(part) for part in values or [text]]
-    except ValueError as error:
+        return kind(text)
+    except ValueError:
         what = "whole number" if kind is int else "number"
-        raise InputError(
-            f"{option} {text} is not a {what}, nor a list of such. Write it as {option} 1 or {option} 1,2,5."
-        ) from error
+        raise typer.BadParameter(f"{text!r} is not a {what}") from None
 
 
-def parse_ks(text: str) -> int | list[int]:
-    """Return the values of k in a text with commas; a text without a comma is the number of values of k."""
-    values = parse_numbers("--ks", text, int)
-    return values if "," in text else values[0]
+def parse_numbers(option: str, text: str, kind: type = float) -> list[Any]:
+    """Return the numbers in a text such as 1,2,5. Raises InputError, naming the option, for other texts."""
+    try:
+        return [parse_number(part, kind) for part in text.split(",") if part.strip()] or [kind(text)]
+    except (typer.BadParameter, ValueError):
+        raise InputError(f"{option} {text} is not of the form {option} 1 or {option} 1,2,5.") from None
 
 
 FORMATS = "CSV, TSV, Excel (xlsx), Parquet, svmlight or npz; may be compressed (gz, bz2, xz, zst, zip)."
@@ -115,10 +104,10 @@ class FileOptions:
         "A column that names the rows: not a feature, copied to the predictions; --labels joins on it."
     )
 
-    def read(self, data: Path, target: str | None, wanted: list[str], all_rows: bool = False) -> Table:
-        """Read a table. With --labels, the target and the columns `wanted` are taken from that second file.
+    def read(self, data: Path, target: str | None, wanted: Collection[Any], all_rows: bool = False) -> Table:
+        """Read a table. With --labels, target and `wanted` columns are taken from the file that it names.
 
-        Rows without a label are left out, unless `all_rows`.
+        Rows without a label are then left out, unless `all_rows`.
         """
         table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose))
         if self.labels is None:
@@ -160,31 +149,18 @@ class ColumnOptions:
         "With --encode onehot: k counts single values, not whole columns.", default=False
     )
 
-    @property
-    def request(self) -> ColumnRequest:
-        groups = None if self.groups is None else read_groups(self.groups)
-        lists = self.keep or (), self.avoid or (), self.sign or ()
-        return ColumnRequest(*lists, groups, self.group_by, self.each_value)
-
     def prepare(self, data: Path, file: FileOptions) -> Dataset:
         """Read a file and prepare it for an analysis, with columns in the roles that these options give."""
-        mentioned = [*(self.keep or ()), *(text.rpartition("=")[0] for text in self.sign or ())]
-        named = [self.weights, self.rows_grouped_by, *(self.feature or ()), *mentioned]
-        table = file.read(data, self.target, [name for name in named if name is not None])
-        # With --labels, --id may be a column of that file. Its values are then the row names of the table.
+        names = {"feature": "features", "sign": "signs", "rows_grouped_by": "grouped_by"}
+        given: dict[str, Any] = {
+            names.get(name, name): value for name, value in vars(self).items() if value is not None
+        }
+        given |= {} if self.groups is None else {"groups": read_groups(self.groups)}
+        roles = Roles(**given, id=file.id)
+        table = file.read(data, self.target, {self.weights, self.rows_grouped_by, *roles.mentioned})
+        # With --labels, --id may be a column of the file of labels, whose values then name the table's rows.
         has_id = file.labels is None or file.id in table.frame.columns
-        roles = Roles(
-            target=self.target,
-            id=file.id if has_id else None,
-            weights=self.weights,
-            drop=self.drop or (),
-            encode=self.encode,
-            impute=self.impute,
-            grouped_by=self.rows_grouped_by,
-            features=self.feature or (),
-            mentioned=mentioned,
-        )
-        return prepare(table, roles)
+        return prepare(table, roles if has_id else roles._replace(id=None))
 
 
 @dataclass(frozen=True)
@@ -206,13 +182,12 @@ class FittingOptions:
     jobs: int | None = option("Number of fits in parallel; -1 for all cores.")
     quiet: bool = option("No progress, no notes, no summary.", "-q", default=False)
 
-    def settings(self, columns: ColumnOptions, **more: Any) -> Settings:
-        """Return the settings of an analysis with these options."""
+    def settings(self, **more: Any) -> Settings:
+        """Return the settings of an analysis: these options, and `more` fields of `Settings`."""
         names = ("standardize", "balanced", "multi_class", "seed", "jobs")
         return Settings(
             **{name: getattr(self, name) for name in names},
             shared=not self.each_machine,
-            columns=columns.request,
             verbose=int(not self.quiet and sys.stderr.isatty()),
             **more,
         )
@@ -260,11 +235,11 @@ class FitOptions:
         """Return these options as arguments of `Settings`."""
         if self.k is not None and self.ks is not None:
             raise InputError(f"--k {self.k} and --ks {self.ks} cannot be combined. Use one of them.")
-        ks = None if self.ks is None else parse_ks(self.ks)
-        if isinstance(ks, int):
+        ks = None if self.ks is None else parse_numbers("--ks", self.ks, int)
+        if ks is not None and "," not in str(self.ks):
             raise InputError(
-                f"--ks {ks} is a single value of k, which leaves nothing to choose. Use --k {ks} to fix it, "
-                f"or list several, such as --ks 1,2,{max(ks, 3)}."
+                f"--ks {ks[0]} is a single value of k, which leaves nothing to choose. Use --k {ks[0]} to "
+                f"fix it, or list several, such as --ks 1,2,{max(*ks, 3)}."
             )
         is_name = self.gamma in ("scale", "auto")
         gamma = self.gamma if is_name else parse_numbers("--gamma", self.gamma)[0]
@@ -284,7 +259,7 @@ def fit_command(
     """
     folder = options.out or Path(f"{table_name(data)}-kmargin")
     check_folder(folder, options.force)
-    settings = fitting.settings(columns, **options.settings())
+    settings = fitting.settings(**options.settings())
     analysis = analyse(columns.prepare(data, file), settings)
     written = write_results(analysis, folder, data.name)
     if not fitting.quiet:
@@ -369,7 +344,7 @@ def check_outputs(out: Path | None, plot: Path | None = None) -> None:
             check_file(path, endings)
 
 
-DEFAULT_KS = "20"  # number of values of k on a path
+DEFAULT_KS = "20"  # default of --ks: the number of values of k on a path
 
 
 @dataclass(frozen=True)
@@ -392,11 +367,12 @@ def path_command(
     """Print which features enter and leave as k grows, and the score for each k."""
     ks, out, plot, scoring = options.ks, options.out, options.plot, options.scoring
     check_outputs(out, plot)
-    cv, Cs = options.cv or 2, [options.C]
-    settings = fitting.settings(columns, ks=parse_ks(ks), Cs=Cs, cv=cv, scoring=scoring)
+    values = parse_numbers("--ks", ks, int)  # a single number without a comma is how many values of k to try
+    values = values if "," in ks else values[0]
+    settings = fitting.settings(ks=values, Cs=[options.C], cv=options.cv or 2, scoring=scoring)
     dataset = columns.prepare(data, file)
     steps = trace(dataset, settings, cross_validate=options.cv > 0)
-    counted = count_features(dataset.encoding, settings.columns).things
+    counted = dataset.counted.unit_label
     if fitting.each_machine and len(np.unique(dataset.y)) > 2:
         counted += " of each binary classifier"
     show_steps(steps, scoring, counted)
@@ -452,11 +428,11 @@ def stability_command(
         warnings.simplefilter("always")
         stability = measure_stability(
             dataset,
-            fitting.settings(columns),
+            fitting.settings(),
             k=options.k,
             C=options.C,
             n_pairs=options.pairs,
-            threshold=threshold,
+            threshold="auto" if threshold is None else threshold,
             max_false=1.0 if max_false is None else max_false,
         )
     if out is not None:

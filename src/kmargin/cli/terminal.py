@@ -28,8 +28,8 @@ from kmargin.report.text import headline
 from kmargin.tables.analysis import Analysis, Stability, Step
 
 MAX_ROWS = 20  # number of features or points that a printed table shows
-RUNNERS_UP = 5  # number of features that are shown below the stable ones
-# control characters, line and paragraph separators, changes of text direction, surrogates
+RUNNERS_UP = 5  # number of features that are not stable, but shown below the stable features
+# characters to escape: control characters, line separators, changes of text direction, surrogates
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -53,14 +53,14 @@ def say(sentence: str) -> None:
 
 
 def tell(text: str, style: str | None = None) -> None:
-    """Print text, unless it is empty, to stdout, wrapped between words."""
+    """Print text to stdout, wrapped between words; nothing if the text is empty."""
     out = console()
     if text:
         out.print(escape(wrap(printable(text.replace("`", "")), out.width)), style=style)
 
 
 def wrap(text: str, width: int) -> str:
-    """Break text into lines, but never between a number and its per cent sign."""
+    """Break text into lines of at most `width`, but never between a number and its per cent sign."""
     together = text.replace(" %", "\xa0%")
     lines = textwrap.wrap(together, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\xa0", " ")
@@ -86,7 +86,7 @@ def console() -> Console:
 
 
 def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
-    """Print warnings, then notes. Long notes are left to the terminal to wrap."""
+    """Print warnings, then notes; long notes are not wrapped here, because the terminal does it."""
     for warning in warnings:
         tell(f"Warning: {warning}", "bold red")
     for note in notes:
@@ -98,7 +98,7 @@ def show_grid(
 ) -> None:
     """Print a table; the last `n_dim` rows are dim, and columns whose names end in > are right-aligned.
 
-    If `rows` are only the first of `n_all` rows, a last line says how many more there are, and `where`.
+    If `rows` are only the first of `n_all` rows, a last line says how many more there are and `where`.
     """
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -113,7 +113,7 @@ def show_grid(
 
 
 def show_analysis(analysis: Analysis) -> None:
-    """Print the result in a sentence, the features or training points used, and how they were chosen."""
+    """Print the result of an analysis: a headline, the features or training points, and their choice."""
     typer.echo()
     tell(headline(analysis), "bold")
     for describe in (words.all_features_text, words.evidence_text, words.groups_text):
@@ -133,7 +133,7 @@ def show_analysis(analysis: Analysis) -> None:
 def _show_features(analysis: Analysis) -> None:
     frame = feature_frame(analysis).assign(place=order_features(analysis))
     used = frame[frame["chosen"] | frame["always_in"]]
-    group = [analysis.things.removesuffix("s")] if analysis.counted.is_grouped else []
+    group = [] if analysis.unit_label == "features" else [analysis.unit_label.removesuffix("s")]
     has_marks = any(words.marks(analysis, j) for j in used["place"])
     has_halves = analysis.halves is not None
     several = len(analysis.model.machine_names) > 1
@@ -153,7 +153,7 @@ def _show_features(analysis: Analysis) -> None:
 
 
 def _extreme_class(analysis: Analysis, weights: Any, sign: int) -> str:
-    """Return the class with the largest (sign 1) or smallest (-1) weight of a feature, and that weight."""
+    """Text such as "benign (+0.31)": the class with the largest (sign 1) or smallest (-1) weight, if any."""
     at = int((sign * weights).argmax())
     return f"{words.class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
 
@@ -175,7 +175,7 @@ def show_stability(stability: Stability) -> None:
     typer.echo()
     frame, counted = stability_frame(stability), stability.counted
     n_stable = int(frame["stable"].sum())
-    group = [counted.things.removesuffix("s")] if counted.is_grouped else []
+    group = [counted.unit_label.removesuffix("s")] if counted.unit_label != "features" else []
     rows = []
     n_shown = n_stable + RUNNERS_UP if n_stable <= MAX_ROWS else MAX_ROWS
     for row in frame.head(n_shown).itertuples(index=False):

@@ -24,7 +24,7 @@ class Space(NamedTuple):
         return self.device is None or "cpu" in str(self.device).lower()
 
     def put(self, array: Any) -> Any:
-        """Move a NumPy array to this device; float64 becomes `wide`."""
+        """Move a NumPy array to this device; float64 becomes float32 if the device has no float64."""
         if self.device is None:
             return array
         if array.dtype == np.float64 and self.wide != self.xp.float64:
@@ -47,24 +47,21 @@ class Space(NamedTuple):
         return self.put(np.asarray(to_host(array)))
 
     def floats(self, array: Any) -> Any:
-        """Cast an array on this device to `wide`."""
+        """Cast an array on this device to float64, or to float32 if the device has no float64."""
         return array if array.dtype == self.wide else self.xp.astype(array, self.wide)
 
     def bring(self, array: Any) -> Any:
-        """Convert an array on this device to a NumPy array; `wide` becomes float64."""
-        brought = self._bring(array)
-        return brought.astype(np.float64) if array.dtype == self.wide != self.xp.float64 else brought
-
-    def _bring(self, array: Any) -> Any:
+        """Convert an array on this device to a NumPy array; its widest float type becomes float64."""
         if self.device is None:
             return np.asarray(array)
+        is_narrow = array.dtype == self.wide != self.xp.float64
         if hasattr(array, "cpu"):  # torch
-            return array.detach().cpu().numpy()
-        if hasattr(array, "get"):  # cupy
-            return array.get()
-        if hasattr(array, "to_device"):
+            array = array.detach().cpu().numpy()
+        elif hasattr(array, "get"):  # cupy
+            array = array.get()
+        elif hasattr(array, "to_device"):
             array = array.to_device(self.xp.__array_namespace_info__().default_device())
-        return np.asarray(array)
+        return np.asarray(array, dtype=np.float64 if is_narrow else None)
 
     def __str__(self) -> str:
         name = str(getattr(self.xp, "__name__", "")).removeprefix("array_api_compat.")
@@ -130,8 +127,8 @@ def to_host(array: Any) -> Any:
 
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """Return a matrix of `n_features` columns with those of X at the indices `columns`, and 0 elsewhere."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # by default, the column of zeros appended to X
+    """Return a matrix with `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # index of the column of zeros appended to X
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)

@@ -41,16 +41,16 @@ class Columns(ABC):
 
     @property
     @abstractmethod
-    def distinct_columns(self) -> Indices:
-        """The columns that do not equal an earlier one, ascending; they are compared before standardising."""
+    def repeated_columns(self) -> Indices:
+        """The columns that equal an earlier one, ascending; they are compared before standardising."""
 
     @abstractmethod
     def take(self, columns: Indices) -> Self:
-        """X[:, columns]."""
+        """The matrix X[:, columns]."""
 
     @abstractmethod
     def standardized(self, mean: Vector, spread: Vector) -> Self:
-        """(X - mean) / spread."""
+        """The matrix (X - mean) / spread; `mean` and `spread` have an entry for each column."""
 
     @abstractmethod
     def largest(self) -> Vector:
@@ -60,28 +60,28 @@ class Columns(ABC):
 class Design(Columns):
     """A matrix in memory as a linear map from parameters to decision values.
 
-    The parameters are one coefficient per column and, last, the intercept if there is one; its column of ones
-    is never stored. Solvers use X only through these methods, so that each solver works with dense, sparse
-    and kernel matrices. Columns and rows are given as arrays of indices.
+    The parameters are one coefficient per column and, last, the intercept if there is one; no column of ones
+    is stored for the intercept. Solvers use X only through the methods of this class, so that each solver
+    works with dense, sparse and kernel matrices. Arguments `columns` and `rows` are arrays of indices.
     """
 
     stored: Any = None  # X as compiled functions take it, an array or a `CSR`; None if X is not in memory
 
     @abstractmethod
     def times(self, w: Vector) -> Vector:
-        """X w."""
+        """The product X w."""
 
     @abstractmethod
     def slopes(self, v: Vector) -> Vector:
-        """X'v. Rows where v is 0 are not read."""
+        """The product X'v; rows of X where v is 0 are not read."""
 
     @abstractmethod
     def product(self, columns: Indices, d: Vector) -> Vector:
-        """X[:, columns] d."""
+        """The product X[:, columns] d."""
 
     @abstractmethod
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        """panel[places[a]] <- t * X[:, columns[a]] for every a."""
+        """Write t * X[:, columns[a]] into row places[a] of the array `panel`, for every a."""
 
     @abstractmethod
     def moments(self, weights: Vector, v: Vector) -> Moments:
@@ -89,7 +89,7 @@ class Design(Columns):
 
     @abstractmethod
     def take_rows(self, rows: Indices) -> "Design":
-        """X[rows], copied."""
+        """The matrix X[rows], copied."""
 
     @abstractmethod
     def thin_svd(self, weights: Vector) -> ThinSVD:
@@ -100,7 +100,7 @@ class Design(Columns):
         """Yield a byte string for each column; two byte strings are equal only if the columns are."""
 
     def decision(self, beta: Vector) -> Vector:
-        """X w + b."""
+        """The decision values X w + b, where beta = (w, b)."""
         product = self.times(beta[: self.n_features])
         return product + beta[-1] if self.fit_intercept else product
 
@@ -116,30 +116,29 @@ class Design(Columns):
         return out.T
 
     def spread(self, c: Vector) -> Vector:
-        """sum_i c_i^2 (x_ij - m_j)^2 of each column j; m_j is its weighted mean, 0 without intercept."""
+        """For each column j, sum_i c_i^2 (x_ij - m_j)^2; m_j is its weighted mean, or 0 without intercept."""
         if not c.any():
             return np.zeros(self.n_features)
         mean, variance, _ = self.moments(c * c, c)
         return float(c @ c) * (variance if self.fit_intercept else variance + mean * mean)
 
     @cached_property
-    def distinct_columns(self) -> Indices:
+    def repeated_columns(self) -> Indices:
         vector = np.random.default_rng(SEED).standard_normal(self.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
             groups = candidate_groups(self.slopes(vector))
         if not groups:
-            return np.arange(self.n_features)
-        is_distinct = np.ones(self.n_features, np.bool_)
-        candidates = np.sort(np.concatenate(groups))
-        seen: set[bytes] = set()
+            return np.empty(0, np.intp)
+        candidates, seen, repeated = np.sort(np.concatenate(groups)), set(), []
         for j, entries in zip(candidates, self.column_bytes(candidates), strict=True):
             digest = blake2b(entries).digest()
-            is_distinct[j] = digest not in seen
+            if digest in seen:
+                repeated.append(j)
             seen.add(digest)
-        return np.flatnonzero(is_distinct)
+        return np.array(repeated, np.intp)
 
 
-SEED = 0  # seeds the random vector v whose products X'v tell which columns may be equal
+SEED = 0  # of the random vector v; columns of X with equal products X'v may be equal
 
 
 def candidate_groups(fingerprint: Vector) -> list[Indices]:

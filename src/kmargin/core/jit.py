@@ -11,8 +11,10 @@ from kmargin.core import squared_hinge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-for _function in squared_hinge.INLINED:
-    register_jitable(_function)
+# numba compiles an inlined function, and its own implementation of a NumPy function, once for each set of
+# options among its callers. So all functions have the same ones, although inlined functions need no wrapper
+# for calls from Python. No function is called from C.
+OPTIONS: Any = {"nogil": True, "no_cpython_wrapper": False, "no_cfunc_wrapper": True}
 
 
 def compiled(function: Function) -> Function:
@@ -22,14 +24,18 @@ def compiled(function: Function) -> Function:
     in a read-only container. Then the function is compiled anew in each process.
     """
     try:
-        return cast(Function, njit(cache=True, nogil=True)(function))
+        return cast(Function, njit(cache=True, **OPTIONS)(function))
     except RuntimeError:
-        return cast(Function, njit(nogil=True)(function))
+        return cast(Function, njit(**OPTIONS)(function))
 
 
 def inlined(function: Function) -> Function:
     """Let compiled functions call a function; Python code that calls it runs it uncompiled."""
-    return register_jitable(function)
+    return register_jitable(**OPTIONS)(function)
+
+
+for _function in squared_hinge.INLINED:
+    inlined(_function)
 
 
 def has_cached_code(function: Any) -> bool:

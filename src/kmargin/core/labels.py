@@ -1,6 +1,5 @@
-"""Multiclass classification as binary problems, their decisions combined, and checks of sample weights."""
+"""Split multiclass problems into binary problems, combine their decisions, and check sample weights."""
 
-from collections.abc import Iterator
 from itertools import combinations, starmap
 from typing import Any, NamedTuple
 
@@ -18,15 +17,6 @@ class Pair(NamedTuple):
     positive: int
 
 
-class Machine(NamedTuple):
-    """A binary problem: the codes of the two classes it distinguishes, its rows, and their labels."""
-
-    negative: int | None  # None means all other classes
-    positive: int
-    rows: Indices | None  # None means all rows
-    y: Vector  # -1 or 1 for each of the rows
-
-
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
     """List the class codes of each binary problem; two classes need only one binary problem."""
     if n_classes == 2 or multi_class == "ovo":
@@ -34,19 +24,17 @@ def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
     return [Pair(None, positive) for positive in range(n_classes)]
 
 
-def make_machines(codes: Indices, n_classes: int, multi_class: str) -> Iterator[Machine]:
-    """Yield the binary problems of one versus one ("ovo") or one versus rest ("ovr")."""
-    for negative, positive in class_pairs(n_classes, multi_class):
-        is_positive = codes == positive
-        rows = None
-        if negative is not None and n_classes > 2:
-            rows = np.flatnonzero(is_positive | (codes == negative))
-            is_positive = is_positive[rows]
-        yield Machine(negative, positive, rows, np.where(is_positive, 1.0, -1.0))
+def label_rows(codes: Indices, pair: Pair) -> tuple[Indices | None, Vector]:
+    """Return the rows of a binary problem, or None for all rows, and their labels, -1 or 1."""
+    y = np.where(codes == pair.positive, 1.0, -1.0)
+    if pair.negative is None:
+        return None, y
+    rows = np.flatnonzero((codes == pair.positive) | (codes == pair.negative))
+    return (None, y) if len(rows) == len(y) else (rows, y[rows])
 
 
 def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """Return what `decision_function` returns, from the decision values of the binary classifiers.
+    """Combine the decision values of the binary classifiers into the result of `decision_function`.
 
     For two classes this is the only column of `decisions`, for one versus rest `decisions` itself. For one
     versus one, the score of a class is its number of votes plus its summed decision values mapped to

@@ -21,9 +21,9 @@ def blas_libraries() -> list[Any]:
 class OneThread:
     """A context manager in which BLAS uses one thread; several Python threads may be in it at once.
 
-    MKL, and libraries that use OpenMP, keep a number of BLAS threads for each Python thread. It is restored
-    when that Python thread leaves the context. Other libraries keep one number for the whole process. The
-    first Python thread that enters records it, and the last one that leaves restores it.
+    MKL, and libraries that use OpenMP, keep a number of BLAS threads for each Python thread. This number is
+    restored when that Python thread leaves the context. Other libraries keep one number for the whole
+    process, which the first Python thread to enter records and the last one to leave restores.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class OneThread:
                 elif self._n_inside == 0:
                     library.set_num_threads(common)
                 if hasattr(library, "clear_controlling_thread"):
-                    # since threadpoolctl 3.8 no other Python thread may change the number before this call
+                    # threadpoolctl >= 3.8 lets no other thread set the number of BLAS threads until this call
                     library.clear_controlling_thread()
 
 
@@ -78,10 +78,10 @@ def add_scaled(f: float, x: Vector, out: Vector) -> None:
         out[i] += f * x[i]
 
 
-U64 = np.uint64  # loops with indices of this type are vectorised, because they cannot be negative
+U64 = np.uint64  # loops over indices that cannot be negative are vectorised by the compiler
 
-# If a pivot of the Cholesky factorisation is below this fraction of its diagonal entry, its column counts as
-# linearly dependent on earlier ones, and gets the coefficient 0.
+# If a pivot of the Cholesky factorisation is at most this fraction of the diagonal entry, the column is taken
+# to be linearly dependent on earlier columns and gets the coefficient 0.
 SINGULAR = 1e-13
 
 
@@ -91,8 +91,8 @@ def eliminate(
 ) -> None:
     """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi, r < count.
 
-    With `upper`, l starts from i. This is the inner step of triangular factorisations and solves: `count`
-    rows, at most 4, are multiplied and subtracted from the following ones, which are handled in pairs.
+    If `upper` is True, only l >= i. This is the inner step of triangular factorisations and solves: multiples
+    of `count` <= 4 rows of Y are subtracted from the rows begin to end - 1, two of them at a time.
     """
     stop = U64(hi)
     if count < 4:
@@ -149,7 +149,7 @@ def cholesky(H: Matrix, k: int) -> None:
 
 @inlined
 def solve(U: Matrix, k: int, x: Vector) -> None:
-    """x <- (U'U)^-1 x"""
+    """Replace x by (U'U)^-1 x, where U is the k x k factor that `cholesky` computed."""
     stop = U64(k)
     for j in range(k):
         uj = U64(j)
@@ -166,16 +166,16 @@ def solve(U: Matrix, k: int, x: Vector) -> None:
 
 
 @compiled
-def order_smallest(values: Vector, count: int) -> Indices:
+def order_smallest(values: Vector, count: int, limit: float = np.inf) -> Indices:
     """Return the positions of the `count` smallest values in increasing order, ties by position.
 
-    Infinite values and NaN are left out. The positions are held in a heap whose root has the largest value.
+    Infinite values, NaN and values above `limit` are left out. The heap has the largest value at its root.
     """
     heap = np.empty(min(count, values.size), np.int64)
     size = 0
     for i in range(values.size if heap.size else 0):
         v = values[i]
-        if not v < np.inf:
+        if not (v < np.inf and v <= limit):
             continue
         if size < heap.size:
             h = size

@@ -42,11 +42,11 @@ class BinaryProblem(ABC):
 
     @abstractmethod
     def mean_loss(self, beta: Vector) -> float:
-        """The mean loss."""
+        """The weighted mean of the losses of all rows, without the ridge penalty."""
 
     @abstractmethod
     def loss_gradient(self, beta: Vector) -> Vector:
-        """The gradient of the mean loss."""
+        """The gradient of `mean_loss` with respect to beta."""
 
     @abstractmethod
     def curvature_along(self, direction: Vector) -> float:
@@ -54,10 +54,10 @@ class BinaryProblem(ABC):
 
     @abstractmethod
     def mean_label(self) -> float:
-        """The weighted mean of the labels, each times its margin."""
+        """The weighted mean over all rows of label times margin."""
 
     def best_constant(self) -> tuple[float, float]:
-        """The intercept that minimises the loss without features (0 if there is none), and that loss."""
+        """The best intercept of a model without features (0 if the model has no intercept), and its loss."""
         if not self.design.fit_intercept:
             return 0.0, squared_hinge.AT_ZERO
         return squared_hinge.best_constant(self.mean_label())
@@ -108,7 +108,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
     margins: Vector | None = field(default=None, kw_only=True)
 
     def with_loss(self, loss: str) -> "ArrayProblem":
-        """The same problem with a loss of `LOSSES` instead of the squared hinge."""
+        """The same problem with the loss of this name in `LOSSES` instead of the squared hinge."""
         terms, n_samples = LOSSES[loss], self.design.n_samples
         every = np.tile(np.arange(n_samples), len(terms))
         sign, margin, weight = np.repeat(np.array(terms, dtype=float).T, n_samples, axis=1)
@@ -116,7 +116,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
             self,
             design=self.design.take_rows(every),
             y=sign * self.y[every],
-            weights=len(terms) * weight * self.weights[every],  # because the mean is over len(terms) n rows
+            weights=len(terms) * weight * self.weights[every],  # the mean is over len(terms) n rows
             margins=margin,
         )
 
@@ -143,7 +143,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
             return super().best_constant()
         constant = 0.0
         if self.design.fit_intercept:
-            # the derivative of the loss with respect to the constant increases, linearly between these values
+            # The derivative of the loss with respect to the constant increases, and is linear between `ends`.
             ends = np.unique(self.margins * self.y)
             derivatives = [
                 squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum()

@@ -1,6 +1,6 @@
-"""Rescale badly scaled columns: centre those with a relatively large mean, divide others by powers of two.
+"""Rescale badly scaled columns of X: subtract means that are too large, divide by powers of two.
 
-This happens once, when a problem is made. Ordinary columns are left as they are. A column that is divided by
+Columns are rescaled once, when a problem is made; ordinary ones are left as they are. A column divided by
 a scale s gets the ridge lam / s^2, so that the minimum of the problem stays the same; the intercept makes up
 for the shift of a centred column. The spread of a column is its weighted standard deviation.
 """
@@ -19,19 +19,19 @@ from kmargin.core.problem import BinaryProblem
 # inverses, neither overflow nor vanish.
 SAFE_VARIANCE = (1e-12, 1e12)
 
-# A column with a spread above LARGEST_SPREAD is refused. One with a spread below SMALLEST_SPREAD is not, but
-# may be treated as constant: kernels and sample weights can make the spread of a column arbitrarily small.
+# A standard deviation of a column above LARGEST_SPREAD is an error. A column with one below SMALLEST_SPREAD
+# may be treated as constant: kernels and sample weights can make a standard deviation arbitrarily small.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
 
-# A column is centred if its mean exceeds its spread by this factor: beyond it, variances computed from sums
-# of squares lose too many digits.
+# A column is centred if its mean is more than this many times its standard deviation: without centring, the
+# variance computed from sums of squares would lose too many digits.
 FAR_MEAN = 1e3
 
-# A column is treated as constant if its spread is below this fraction of its mean, as rounding errors are.
+# A column counts as constant if its standard deviation is at most this fraction of its mean (rounding error).
 CONSTANT_RTOL = 1e-12
 
-# The spread by which a feature is standardised is rounded to this many binary digits, so that it does not
-# depend on the order of summation.
+# The standard deviation by which a feature is divided is rounded to this many binary digits, so that it does
+# not depend on the order of summation.
 SPREAD_DIGITS = 32
 
 
@@ -40,7 +40,7 @@ class Scaling(NamedTuple):
 
     centers: Vector
     scales: Vector
-    are_constant: Flags = np.empty(0, np.bool_)  # of each column; only set by `unit_variance_scaling`
+    are_constant: Flags = np.empty(0, np.bool_)  # by column; set by `unit_variance_scaling` only
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
         return replace(problem, design=problem.design.standardized(self.centers, self.scales))
@@ -59,12 +59,12 @@ class Scaling(NamedTuple):
 
 
 def power_of_two(size: Any) -> Any:
-    """The power of two nearest to each of these sizes; dividing by it loses no digits."""
+    """The power of two nearest to each number in `size`; division by a power of two loses no digits."""
     return 2.0 ** np.round(np.log2(size))
 
 
 def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vector, Vector]:
-    """Mean and spread of each column, accurate even if squares of its entries would overflow or vanish.
+    """Mean and standard deviation of each column, accurate even if squares of entries overflow or vanish.
 
     `moments` is the function that computes the mean and the variance of each column of a design.
     """
@@ -72,7 +72,7 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
         mean, variance, _ = moments(design)
     spread = np.sqrt(variance)
     odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
-    if len(odd):  # constant or extreme columns: computed again after division by their largest entry
+    if len(odd):  # recompute for constant or extreme columns, divided by their largest entry
         few = design.take(odd)
         largest = few.largest()
         scales = power_of_two(np.where(largest > 0, largest, 1.0))
@@ -111,8 +111,8 @@ def make_scaling(
 ) -> Scaling | None:
     """The scaling of the badly scaled columns of a problem; None if no column needs rescaling.
 
-    `moments` are those of the problem, if they are known. Raises ValueError if `check` is True and the spread
-    of a column is above LARGEST_SPREAD.
+    `moments` are those of the columns of X, if known. Raises ValueError if `check` is True and the spread
+    (standard deviation) of a column is above LARGEST_SPREAD.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
@@ -127,7 +127,7 @@ def make_scaling(
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
-    # No scale is below SMALLEST_SPREAD: its inverse square, a factor of the ridge, could overflow.
+    # Scales are at least SMALLEST_SPREAD: the ridge is divided by the squared scale and might overflow.
     scales = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
     far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
     return Scaling(np.where(far, mean, 0.0), scales) if far.any() or extreme.any() else None

@@ -75,7 +75,7 @@ class UnitSparsity:
 def select_largest(
     beta: Vector, k: int, n_features: int, guess: float, work: Vector, candidates: Indices, kept: Indices
 ) -> tuple[float, float, float]:
-    """Write the indices of the entries that :func:`project` keeps into `kept`; the compiled version.
+    """Write the indices of the k entries of largest magnitude into `kept`; ties as in :func:`project`.
 
     Returns the k-th largest magnitude, the squared norm of the kept entries and the squared distance to S_k.
     `work` and `candidates` are work arrays of length `n_features`; `kept` has length k <= n_features.
@@ -151,8 +151,8 @@ def kth_largest(work: Vector, k: int, n: int) -> float:
 def normalizer(n_features: int, k: int) -> int:
     """Return the number p - k + 1 by which the paper divides a squared distance to S_k.
 
-    Beta and its projection differ in at most p - k entries, so this makes distances comparable between values
-    of k. The authors' program counts the intercept among the p parameters; the paper's text does not.
+    Beta and its projection differ in at most p - k entries, so the division makes distances for different k
+    comparable. The authors' program counts the intercept among the p parameters; the paper's text does not.
     """
     return n_features - k + 1
 

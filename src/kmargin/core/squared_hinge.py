@@ -1,8 +1,8 @@
 """The squared hinge: half the square of the amount by which a row falls short of its margin.
 
-No other module writes out its formula. In *panel form* the loss is a function of one number, the residual
-r = c - a'u of a row a that has been multiplied by its label and the root of its weight
-(`solvers.refit.newton`):
+No other module writes out the formula of the loss. In *panel form* the loss of a row is a function of its
+residual r = c - a'u alone: u are the coefficients, a is the row of X times its label and the square root of
+its weight, c is its margin times that root (`solvers.refit.newton`):
 
     value                l(r)   = max(0, r)^2 / 2
     slope                l'(r)  = max(0, r)
@@ -17,8 +17,8 @@ unless the problem has another loss (`core.problem.LOSSES`); its residual is m -
     second derivative    s l''(m - y f)
     shifted response     z = f + y l'(m - y f): m y where the row is active, f elsewhere
 
-No row's curvature exceeds CURVATURE = 1. So s/2 (z - f)^2, the paper's surrogate, is nowhere below the value,
-and equals it at the f from which z was computed. The two forms agree because l is homogeneous of degree two:
+As l'' is at most CURVATURE = 1, the paper's surrogate s/2 (z - f)^2, with z computed at one f and held fixed,
+is nowhere below the value, and equals it at that f. The two forms agree as l is homogeneous of degree two:
 with c = m sqrt(s/n) and a = sqrt(s/n) y x, l(c - a'u) is s/n l(m - y f), a row's share of the mean loss.
 
 A function of a single number, such as `slope`, can be called from compiled code; the function with the plural
@@ -43,7 +43,7 @@ AT_ZERO = 0.5
 
 
 def is_active(residual: Any) -> Any:
-    """Whether the loss of a row is positive; `residual` is a number or an array."""
+    """Whether a row with this residual has a positive loss; `residual` is a number or an array."""
     return residual > 0.0
 
 
@@ -95,12 +95,12 @@ def conjugates(a: Vector) -> Vector:
 
 
 def residual_of(decision: Any, y: Any, margin: Any = 1.0) -> Any:
-    """The residual of a decision value with label y; both may be arrays."""
+    """The residual of a row, margin - label * decision value; numbers or arrays."""
     return margin - y * decision
 
 
 def mean_loss(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) -> float:
-    """1/n sum_i s_i l(margin_i - y_i f_i)."""
+    """The mean loss 1/n sum_i s_i l(margin_i - y_i f_i), with weights s and decision values f."""
     return float(weights @ values(residual_of(decision, y, margin))) / len(y)
 
 
@@ -115,10 +115,10 @@ def gradient(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) ->
 
 
 def shifted_response(decision: Any, y: Any, margin: Any = 1.0, xp: Any = np) -> Any:
-    """The response z of the quadratic majoriser 1/(2n) sum_i s_i (z_i - f_i)^2.
+    """The response z of each row in the majoriser 1/(2n) sum_i s_i (z_i - f_i)^2 of the mean loss.
 
-    A sample beyond its margin has z = f and adds nothing; any other has z = margin y. At the decision values
-    given here, the majoriser equals the mean loss.
+    f_i is any decision value and s_i the weight of row i. If the row is beyond its margin at `decision`, z_i
+    is that decision value, else margin times label. At f = `decision` the majoriser equals the mean loss.
     """
     return xp.where(y * decision >= margin, decision, margin * y)
 
@@ -135,8 +135,8 @@ def mean_majorizer(decision: Vector, anchor: Vector, y: Vector, weights: Vector,
 def best_constant(mean_label: float) -> tuple[float, float]:
     """The constant decision value m of least mean loss, and that loss, which is (1 - m^2) / 2.
 
-    No row is beyond its margin between -1 and 1, so the mean loss is a parabola with its minimum at the
-    weighted mean of the labels. Only rounding can put the mean outside [-1, 1].
+    For constants in [-1, 1] no row is beyond its margin, so the mean loss is a parabola in the constant. Its
+    minimum is at the weighted mean of the labels, which only rounding can put outside [-1, 1].
     """
     constant = min(max(mean_label, -1.0), 1.0)
     return constant, 0.5 * (1.0 - constant) * (1.0 + constant)

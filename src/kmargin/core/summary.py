@@ -97,7 +97,7 @@ PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # the page about a public clas
 
 
 class Documented:
-    """Base class of estimators that links scikit-learn's HTML diagram of them to their documentation."""
+    """Base class that links the HTML diagram that scikit-learn draws of an estimator to its documentation."""
 
     _doc_link_module = "kmargin"
     _doc_link_template = PAGE

@@ -1,4 +1,4 @@
-"""Units: the columns that enter and leave a model together, those always in it, and the signs allowed.
+"""Units: columns that enter and leave a model together, with the signs that their coefficients may have.
 
 `UnitRequest` holds the parameters of an estimator as users write them; `Units` is what the solvers get.
 """
@@ -58,8 +58,11 @@ class Units:
         return np.cumsum(np.sort(self.sizes)[::-1])
 
     def widest(self, size: int) -> int:
-        """The largest number of columns that any `size` of the units have together."""
-        return int(self._columns_of_largest[min(size, self.n_units) - 1]) if size and self.n_units else 0
+        """The number of columns of the `size` units with the most columns, taken together."""
+        size = min(size, self.n_units)
+        if self.n_units == len(self.columns):  # each unit is one column
+            return size
+        return int(self._columns_of_largest[size - 1]) if size else 0
 
     @property
     def unit_of_each_column(self) -> Indices:
@@ -70,7 +73,7 @@ class Units:
 
     @property
     def are_plain(self) -> bool:
-        """Whether each column is a unit, none is always in, and coefficients may have either sign."""
+        """Whether each column is a unit, no unit is always in the model, and any sign is allowed."""
         every = np.arange(self.n_features)
         return (
             np.array_equal(self.columns, every)
@@ -89,23 +92,23 @@ class Units:
         return self.columns[np.arange(n_columns) + np.repeat(self.starts[units] - ends + sizes, sizes)]
 
     def without(self, columns: Indices) -> "Units":
-        """Remove these columns from all units, and units of which no column is left."""
+        """Return the units without the given columns of X; units that have no column left are removed."""
         stays = ~np.isin(self.columns, columns)
         sizes = np.bincount(np.repeat(np.arange(self.n_units), self.sizes)[stays], minlength=self.n_units)
         starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         return replace(self, starts=starts, columns=self.columns[stays], fixed=self.fixed[sizes > 0])
 
     def without_copies(self, columns: Indices) -> "Units":
-        """Leave out columns that repeat others, and list them in `copies`.
+        """Remove columns that repeat other columns from the units, and list them in `copies`.
 
-        Only the search does without them: a model of all units has coefficients for them.
+        The search never selects a copy, but a model that uses all units has coefficients for the copies too.
         """
         return replace(self.without(columns), copies=columns)
 
     def chosen(self, in_use: Flags) -> Flags:
-        """Mark all columns of the units that are always in or have a column marked in `in_use`."""
+        """Mark all columns of units that are always in the model or have a column marked in `in_use`."""
         is_in = self.fixed | (self.total(in_use.astype(float)) > 0)
-        return np.append(is_in, False)[self.unit_of_each_column]  # -1, no unit, reads the False at the end
+        return np.append(is_in, False)[self.unit_of_each_column]  # unit -1, i.e. none, reads the last False
 
     def total(self, by_column: Vector) -> Vector:
         """Sum `by_column`, which has an entry for each column of X, over the columns of each unit."""
@@ -158,7 +161,7 @@ class UnitRequest(NamedTuple):
         return units
 
     def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
-        """Return the same request without names, as JSON can hold it.
+        """Return the same request without names of features, in types that JSON can hold.
 
         Groups become a text label for each feature, `keep` and `avoid` lists of column indices, and `signs` a
         number for each feature.
@@ -200,37 +203,23 @@ class Features:
             )
 
     def by_feature(self, texts: Sequence[str]) -> list[str]:
-        """Return for each feature the text of its group; `texts` has one for each group."""
+        """Return for each feature the text of its group; `texts` has one text for each group."""
         text_of = {int(j): text for group, text in zip(self.groups, texts, strict=True) for j in group}
         return [text_of[j] for j in range(self.n_features)]
 
     def find(self, feature: Any, argument: str) -> int:
         """Return the column index of a feature given by name or by index; `argument` is named in errors."""
-        if isinstance(feature, str):
-            if feature in self.places:
-                return self.places[feature]
-            if self.names is None:
-                raise ValueError(
-                    f"{argument} names {feature!r}, but X has no names for its columns. Use their places, or "
-                    "give X as a data frame."
-                )
-            raise ValueError(
-                f"{argument} names {feature!r}, which X does not have. {nearest(feature, self.names)}"
-            )
-        if not is_integer(feature):
-            raise ValueError(
-                f"{argument} names {feature!r}, which is neither a feature name nor an index. "
-                "Use a string or an integer."
-            )
-        if not -self.n_features <= int(feature) < self.n_features:
-            raise ValueError(
-                f"{argument} names feature {feature}, but X has {self.n_features}. "
-                f"Use indices from 0 to {self.n_features - 1}{'' if self.names is None else ', or names'}."
-            )
-        return int(feature) % self.n_features
+        if isinstance(feature, str) and feature in self.places:
+            return self.places[feature]
+        if is_integer(feature) and -self.n_features <= int(feature) < self.n_features:
+            return int(feature) % self.n_features
+        advice = f"Use indices from 0 to {self.n_features - 1}, or give X as a data frame and use its names."
+        if self.names is not None:
+            advice = f"{nearest(str(feature), self.names)} Use such a name, or an index."
+        raise ValueError(f"{argument} names {feature!r}, which is not a feature of X. {advice}")
 
     def find_all(self, entries: Any, argument: str) -> Flags:
-        """Mark the columns that a parameter names by features, by groups, or by a mask."""
+        """Return a mask of the features in `entries`, which is a list of features or groups, or a mask."""
         chosen = np.zeros(self.n_features, np.bool_)
         if entries is None:
             return chosen

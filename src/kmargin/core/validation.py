@@ -17,7 +17,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from kmargin.core.arrays import HOST, Space, Vector
 from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_weight
 
-NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warnings point to a caller outside these
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warn at the first caller outside these
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
 
 
@@ -95,7 +95,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Convert a ValueError to an InputError, of which the command line prints only the message."""
+    """Convert a ValueError in this context to an InputError, of which the command line shows the message."""
     try:
         yield
     except InputError:
@@ -169,28 +169,14 @@ def check_count(name: str, value: object, what: str, least: int = 1) -> None:
         raise invalid(name, value, f"a number of {what}", f"Use an integer >= {least}.")
 
 
-def check_number(name: str, value: object, least: float) -> None:
-    """Raise ValueError unless the value is a finite number >= `least`."""
-    if not is_number(value, at_least=least):
-        bound = "" if least == -np.inf else f" >= {least:g}"
-        raise invalid(name, value, "valid", f"Use a finite number{bound}.")
-
-
 def check_tolerance(tolerance: object) -> None:
     """Raise ValueError unless `tolerance`, a difference of scores, is a finite number >= 0."""
     if not is_number(tolerance, at_least=0):
         raise invalid("tolerance", tolerance, "a difference of scores", "Use a number >= 0, such as 0.01.")
 
 
-def check_cache_size(cache_size: object) -> None:
-    """Raise ValueError unless `cache_size`, in megabytes, is a finite number > 0."""
-    if not is_number(cache_size, above=0):
-        meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
-        raise invalid("cache_size", cache_size, meaning, advice)
-
-
 def check_flags(model: Any, *names: str) -> None:
-    """Raise ValueError unless these parameters of an estimator are True or False."""
+    """Raise ValueError unless the parameters `names` of an estimator are True or False."""
     for name in names:
         value = getattr(model, name)
         if not isinstance(value, BOOLEANS):
@@ -226,24 +212,14 @@ def resolve_seed(random_state: object) -> int:
     return int(random_source(random_state).randint(np.iinfo(np.int32).max))
 
 
-def check_class_weight(class_weight: object) -> None:
-    """Raise ValueError unless `class_weight` is None, "balanced", or a dict of weights by class."""
-    is_name = isinstance(class_weight, str) and class_weight == "balanced"
-    if not (class_weight is None or is_name or isinstance(class_weight, Mapping)):
-        advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
-        raise invalid("class_weight", class_weight, "a set of class weights", advice)
-
-
 def check_scoring(scoring: Any) -> None:
     """Raise ValueError unless `scoring` is None, the name of a scikit-learn scorer, or a function."""
     if scoring is None or (callable(scoring) and not isinstance(scoring, type)):
         return
-    names, is_text = get_scorer_names(), isinstance(scoring, str)
-    if not (is_text and scoring in names):
-        close = get_close_matches(scoring, names, n=1) if is_text else []
+    names = get_scorer_names()
+    if not (isinstance(scoring, str) and scoring in names):
         advice = (
-            f"{f'Did you mean {close[0]!r}? ' if close else ''}Use a name such as 'accuracy', "
-            "'balanced_accuracy' or 'roc_auc', a function of (model, X, y), or None."
+            f"{nearest(str(scoring), names)} Use one of these names, a function of (model, X, y), or None."
         )
         raise invalid("scoring", scoring, "a scikit-learn scorer", advice)
 
@@ -254,16 +230,14 @@ def check_cv(cv: Any) -> None:
         return
     splits = getattr(cv, "split", None) is not None and not isinstance(cv, str | type)
     is_list = np.iterable(cv) and not isinstance(cv, str | Mapping) and getattr(cv, "dtype", None) is None
-    are_pairs = not isinstance(cv, list | tuple) or all(
-        isinstance(split, list | tuple) and len(split) == 2 for split in cv
+    are_pairs = not isinstance(cv, list | tuple) or (
+        len(cv) > 0 and all(isinstance(split, list | tuple) and len(split) == 2 for split in cv)
     )
     if not splits and not (is_list and are_pairs):
         raise ValueError(
             f"cv={shortly(cv)} does not define folds. Use a number of folds >= 2, a splitter such as "
             "StratifiedKFold(5), or a list of (training rows, test rows) pairs."
         )
-    if isinstance(cv, list | tuple) and not cv:
-        raise ValueError(f"cv={cv!r} is empty. Use a number of folds >= 2, or a list of at least one pair.")
 
 
 def check_model(model: Any, who: str) -> None:
@@ -277,33 +251,45 @@ def check_model(model: Any, who: str) -> None:
         )
 
 
-def check_k(k: Any, things: str = "coefficients", name: str = "k") -> None:
-    """Raise ValueError unless k is an integer >= 0 or "all"; `things` is the noun for what k counts."""
+def check_k(k: Any, label: str = "coefficients", name: str = "k") -> None:
+    """Raise ValueError unless k is an integer >= 0 or "all"; `label` is the noun for what k counts."""
     if isinstance(k, str) and k == "all":
         return
     advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
     if not is_integer(k):
-        raise invalid(name, k, f"a number of nonzero {things}", advice)
+        raise invalid(name, k, f"a number of nonzero {label}", advice)
     if k < 0:
-        raise ValueError(f"{name}={k} asks for {k} nonzero {things}. {advice}")
+        raise ValueError(f"{name}={k} asks for {k} nonzero {label}. {advice}")
 
 
-def resolve_k(k: int | str, n_available: int, things: str = "features") -> int:
-    """Return k as an integer that is at most `n_available`; warn if k was larger."""
+def resolve_k(k: int | str, n_available: int, label: str = "features", n_fixed: int = 0) -> int:
+    """Return k as an integer <= `n_available`; warn if k is larger. `label` is the noun for what k counts.
+
+    Raises ValueError if k is less than `n_fixed`, the number of units that must be in the model.
+    """
     if k == "all":
         return n_available
     if int(k) > n_available:
-        warn_caller(f"k={k} is greater than the number of {things}, {n_available}: all of them are kept.")
+        warn_caller(f"k={k} is greater than the number of {label}, {n_available}: all of them are kept.")
+    if int(k) < n_fixed:
+        raise ValueError(
+            f"k={k} is less than the {n_fixed} {label} in `keep`, which count in k. "
+            f"Use k >= {n_fixed}, or keep fewer."
+        )
     return min(int(k), n_available)
 
 
-def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: str = "features") -> list[int]:
+def resolve_ks(
+    ks: Any, n_features: int, n_default: int | None = None, label: str = "features", n_fixed: int = 0
+) -> list[int]:
     """Return the values of k of a path, descending and distinct; `ks` is a list, an integer or None.
 
     An integer is the number of values, log-spaced from `n_features` down to 1. None means 20 values,
-    log-spaced from `n_default` down to 1.
+    log-spaced from `n_default` down to 1. Values below `n_fixed`, the number of units that must be in the
+    model, raise ValueError if the user listed them, and are left out otherwise.
     """
-    if ks is None or is_integer(ks):
+    are_listed = ks is not None and not is_integer(ks)
+    if not are_listed:
         largest = n_features if ks is not None or n_default is None else min(n_default, n_features)
         n_values = 20 if ks is None else int(ks)
         if n_values < 1:
@@ -313,10 +299,11 @@ def resolve_ks(ks: Any, n_features: int, n_default: int | None = None, things: s
     ks = _listed("ks", ks, "[10, 5, 2]", "k", ", or a number of them", ", or None for a default")
     for k in ks:
         check_k(k)
-    too_large = [int(k) for k in ks if k != "all" and int(k) > n_features]
-    if too_large:
-        resolve_k(max(too_large), n_features, things)  # warns
-    return sorted({n_features if k == "all" else min(int(k), n_features) for k in ks}, reverse=True)
+    given = [n_features if k == "all" else int(k) for k in ks]
+    if are_listed:
+        resolve_k(min(given), n_features, label, n_fixed)  # raises ValueError if it is too small
+        resolve_k(max(given), n_features, label)  # warns if it is too large
+    return sorted({min(k, n_features) for k in given if k >= n_fixed}, reverse=True) or [int(n_fixed)]
 
 
 def resolve_Cs(Cs: Any) -> list[float]:
@@ -328,7 +315,7 @@ def resolve_Cs(Cs: Any) -> list[float]:
 
 
 def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
-    """Return the values of a grid as a list; raise ValueError if there are none or it is not a list."""
+    """Return `values` as a list or raise ValueError; the other arguments are words for its message."""
     if isinstance(values, str) or not np.iterable(values):
         raise invalid(name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
     if not list(values):
@@ -345,7 +332,7 @@ def check_C(C: Any) -> None:
 
 
 def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
-    """Return `n_candidates` as an integer ("all" means every sample), or None to let `cache_size` decide."""
+    """Return the number of candidate training points, or None if `cache_size` is to decide it."""
     if n_candidates is None or (isinstance(n_candidates, str) and n_candidates == "all"):
         return None if n_candidates is None else n_samples
     if not is_integer(n_candidates, at_least=1):
@@ -387,28 +374,26 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
 
     `counts` holds the number of samples of each class.
     """
-    check_class_weight(class_weight)
-    if isinstance(class_weight, str):
+    if isinstance(class_weight, str) and class_weight == "balanced":
         return counts.sum() / (len(classes) * counts)
+    if not (class_weight is None or isinstance(class_weight, Mapping)):
+        advice = "Use 'balanced', a dict such as {'sick': 2.0}, or None."
+        raise invalid("class_weight", class_weight, "a set of class weights", advice)
     known = classes.tolist()
     unknown = [name for name in class_weight or () if name not in known]
-    if unknown and any(name not in class_weight for name in known):
+    if class_weight and unknown and any(name not in class_weight for name in known):
         hint = nearest(str(unknown[0]), known)
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not a class in y. {hint}")
     factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     bad = ~(np.isfinite(factors) & (factors >= 0))
     if bad.any():
-        at = int(bad.argmax())
-        meaning = "is negative" if factors[at] < 0 else "is not finite"
-        raise ValueError(
-            f"class_weight gives class {classes[at : at + 1].tolist()[0]!r} the weight {factors[at]:g}, "
-            f"which {meaning}. Give finite numbers > 0."
-        )
+        name, weight = classes[bad].tolist()[0], factors[bad][0]
+        raise ValueError(f"class_weight gives class {name!r} the weight {weight:g}. Give finite numbers > 0.")
     return factors
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
-    """Return one weight per sample on the device of the samples; raise ValueError unless finite and >= 0."""
+    """Return a weight per sample, on the samples' device; raise ValueError if one is not finite and >= 0."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
     try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 
 class DatasetError(RuntimeError):
@@ -52,7 +52,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A row of Table 1. A data set without files is simulated.
+    """A data set in the paper's Table 1. A data set without files is simulated.
 
     Attributes
     ----------
@@ -138,8 +138,8 @@ def cache_folder() -> Path:
 def fetch(file: RemoteFile) -> Path:
     """Return the path of a file whose checksum was verified, downloading it if necessary.
 
-    A file that is in the cache folder or part of the package is not downloaded. Any other is downloaded with
-    pooch to the cache folder, and gets its name there only if it is complete and its checksum is correct.
+    A file in the cache folder or in the package is not downloaded. Any other file is downloaded with pooch
+    to the cache folder, and gets its name there only if it is complete and its checksum is correct.
 
     Parameters
     ----------
@@ -202,7 +202,8 @@ def _download(file: RemoteFile, path: Path) -> None:
         store.fetch(file.name, downloader=http)
     except RequestException as error:
         raise DownloadError(
-            f"{file.url} {_problem(error)}. Try again later, download it by hand and {by_hand}."
+            f"{file.url} could not be downloaded ({error}). Try again later, or download it by hand and "
+            f"{by_hand}."
         ) from error
     except ValueError as error:
         raise ChecksumError(
@@ -214,18 +215,3 @@ def _download(file: RemoteFile, path: Path) -> None:
             f"{path.parent} cannot be written to ({_reason(error)}), so {file.url} was not"
             " downloaded. Make the folder writable, or set KMARGIN_DATA to another one."
         ) from error
-
-
-def _problem(error: Any) -> str:
-    """Describe why a request failed, as the end of a sentence that begins with the address."""
-    from requests import ConnectionError, Timeout
-    from requests.exceptions import ChunkedEncodingError
-
-    if error.response is not None:
-        return f"answered {error.response.status_code} {error.response.reason}"
-    words = {
-        ChunkedEncodingError: "broke off before the whole file had come",
-        Timeout: "did not answer in time",
-        ConnectionError: "could not be reached",
-    }
-    return next((words[kind] for kind in words if isinstance(error, kind)), f"is no address ({error})")

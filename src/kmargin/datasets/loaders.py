@@ -87,7 +87,8 @@ def _read_file(path: Path, layout: Layout) -> Table:
         raise ValueError(f"it has {cells.shape[1]} columns where {width} are expected")
     cells = cells[(cells != "?").all(axis=1)]
     labels = cells[:, layout.label].tolist()
-    X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)  # errors are clearer for lists
+    # NumPy's error for a cell that is no number quotes 'x' for lists, and np.str_('x') for arrays.
+    X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)
     if layout.classes is None:
         return Table(X, np.array(labels, dtype=int), names)
     if unknown := set(labels) - layout.classes.keys():
@@ -131,10 +132,7 @@ def _reading(path: Path) -> Iterator[None]:
         ) from error
 
 
-SIMULATORS: Mapping[str, Callable[..., tuple[np.ndarray, ...]]] = {
-    "synthetic": make_synthetic,
-    "spiral": make_spiral,
-}
+SIMULATORS: dict[str, Callable[..., Any]] = {"synthetic": make_synthetic, "spiral": make_spiral}
 SCALINGS = {  # how `describe` words the paper's preprocessing
     "zscore": "features have mean 0 and variance 1",
     "minmax": "features are scaled to [0, 1]",
@@ -209,8 +207,11 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
     paths = [fetch(file) for file in entry.files]
     if name in LAYOUTS:
         table = read_table(paths, LAYOUTS[name])
+    elif name in SIMULATORS:
+        X, y = SIMULATORS[name](random_state=random_state)
+        table = Table(X, y, [f"x{j}" for j in range(1, X.shape[1] + 1)])
     else:
-        table = read_tcga(paths[0], entry.n_features) if paths else _simulate(entry, random_state)
+        table = read_tcga(paths[0], entry.n_features)
     if table.X.shape != (entry.n_samples, entry.n_features):
         raise DatasetError(
             f"{name} was read with shape {table.X.shape}, but Table 1 has"
@@ -282,16 +283,9 @@ def describe(entry: Dataset) -> str:
     return "\n\n".join([f"{entry.name}\n{'=' * len(entry.name)}", *wrapped])
 
 
-def _simulate(entry: Dataset, random_state: Any) -> Table:
-    X, y = SIMULATORS[entry.name](random_state=random_state)
-    return Table(X, y, [f"x{j}" for j in range(1, X.shape[1] + 1)])
-
-
 def _as_frames(table: Table) -> tuple[Any, Any, Any]:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas.") from error
+    import pandas as pd
+
     data = pd.DataFrame(table.X, columns=table.feature_names)
     target = pd.Series(table.y, name="target")
     return data, target, pd.concat([data, target], axis=1)

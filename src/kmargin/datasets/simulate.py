@@ -1,4 +1,4 @@
-"""Simulated data: those of the paper, and gene expression with known relevant genes."""
+"""Simulate the data of the paper, and gene expression with known relevant genes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -210,14 +210,10 @@ def make_genes(
     ((72, 7129), 24, 40)
     """
     n_shared = n_modules * genes_per_module
-    if n_shared > n_genes:
+    if not (0 <= n_telling <= n_modules and n_shared <= n_genes):
         raise ValueError(
-            f"n_modules={n_modules} of genes_per_module={genes_per_module} are {n_shared} genes, more than "
-            f"n_genes={n_genes}. Use fewer or smaller modules."
-        )
-    if not 0 <= n_telling <= n_modules:
-        raise ValueError(
-            f"n_telling={n_telling} of n_modules={n_modules} is not possible. Use at most all modules."
+            f"n_telling={n_telling} of n_modules={n_modules} with genes_per_module={genes_per_module} is not "
+            f"possible with n_genes={n_genes}. Use fewer or smaller modules, and at most all for y."
         )
     if not 0 <= correlation <= 1:
         raise ValueError(

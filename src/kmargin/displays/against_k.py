@@ -1,6 +1,7 @@
 """The displays of cross-validated scores against k, and of coefficients against k."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def axis_label(counted: str) -> str:
     return f"k, the number of {counted}" if counted else "k"
 
 
+@dataclass(eq=False, repr=False)
 class CVScoreDisplay(Display):
     """Plot of the cross-validated score against k, with a band of one standard error and the chosen k marked.
 
@@ -80,7 +82,7 @@ class CVScoreDisplay(Display):
     ax_ : matplotlib.axes.Axes
         The axes, after plotting.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure that contains the axes.
 
     See Also
     --------
@@ -97,20 +99,16 @@ class CVScoreDisplay(Display):
     2
     """
 
-    def __init__(
-        self,
-        ks: Any,
-        mean: Vector,
-        error: Vector,
-        chosen: int | None = None,
-        score_name: str = "score",
-        counted: str = "",
-    ) -> None:
-        order = np.argsort(ks)
-        self.ks, self.mean, self.error = (np.asarray(values)[order] for values in (ks, mean, error))
-        self.chosen = chosen
-        self.score_name = score_name
-        self.counted = counted
+    ks: Any
+    mean: Vector
+    error: Vector
+    chosen: int | None = None
+    score_name: str = "score"
+    counted: str = ""
+
+    def __post_init__(self) -> None:
+        order, columns = np.argsort(self.ks), (self.ks, self.mean, self.error)
+        self.ks, self.mean, self.error = (np.asarray(values)[order] for values in columns)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "CVScoreDisplay":
@@ -126,7 +124,7 @@ class CVScoreDisplay(Display):
         Returns
         -------
         CVScoreDisplay
-            Drawn.
+            The display, drawn.
         """
         needs = "a SparseSVCCV or KernelSparseSVCCV, which has scores for each k"
         estimator = find_model(estimator, "C_", cls.__name__, needs).model
@@ -149,11 +147,7 @@ class CVScoreDisplay(Display):
         label = f"{self.score_name} (cross-validated)\nand one standard error"
         ax.set(xlabel=axis_label(self.counted), ylabel=label)
         if self.score_name in SHARES:
-            from matplotlib.ticker import PercentFormatter
-
-            low, high = ax.get_ylim()
-            digits = 0 if high - low > 0.03 else 1
-            ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=digits, symbol=" %"))
+            ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.6g} %")
 
     def _mark(self, ax: Any, chosen: int) -> None:
         """Mark the chosen k with a ring around its score, a dotted line and a text."""
@@ -161,12 +155,13 @@ class CVScoreDisplay(Display):
         ax.axvline(chosen, color=palette.CHOSEN, lw=0.9, ls=palette.DOTTED, zorder=0)
         ring = {"mfc": "none", "mec": palette.CHOSEN, "mew": 1.6, "ms": 11}
         ax.plot([chosen], [score], "o", **ring)
-        is_right = 2 * np.searchsorted(self.ks, chosen) > len(self.ks)
+        is_right = 2 * np.searchsorted(self.ks, chosen) >= len(self.ks)
         side = {"xytext": (-6, 0), "ha": "right"} if is_right else {"xytext": (6, 0), "ha": "left"}
         place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         ax.annotate(f"k = {chosen}, chosen", (chosen, 0.04), color=palette.CHOSEN, **place, **side)
 
 
+@dataclass(eq=False, repr=False)
 class SparsityPathDisplay(Display):
     """Plot of coefficients against k, which shows where each feature enters and how its coefficient changes.
 
@@ -190,7 +185,7 @@ class SparsityPathDisplay(Display):
     ax_ : matplotlib.axes.Axes
         The axes, after plotting.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure that contains the axes.
 
     See Also
     --------
@@ -209,21 +204,15 @@ class SparsityPathDisplay(Display):
 
     _size = (7.2, 4.2)
 
-    def __init__(
-        self,
-        ks: Any,
-        coefs: Matrix,
-        feature_names: Sequence[str],
-        title: str = "",
-        counted: str = "",
-        quantity: str = "coefficient",
-    ) -> None:
-        self.ks = np.asarray(ks)
-        self.coefs = coefs
-        self.feature_names = list(feature_names)
-        self.title = title
-        self.counted = counted
-        self.quantity = quantity
+    ks: Any
+    coefs: Matrix
+    feature_names: list[str]
+    title: str = ""
+    counted: str = ""
+    quantity: str = "coefficient"
+
+    def __post_init__(self) -> None:
+        self.ks, self.feature_names = np.asarray(self.ks), list(self.feature_names)
 
     @classmethod
     def from_path(
@@ -257,7 +246,7 @@ class SparsityPathDisplay(Display):
         Returns
         -------
         SparsityPathDisplay
-            Drawn.
+            The display, drawn.
         """
         coefs = to_host(path.coefs) * (1.0 if scale is None else to_host(scale))
         known = getattr(path, "feature_names", None)
@@ -292,7 +281,7 @@ class SparsityPathDisplay(Display):
         Returns
         -------
         SparsityPathDisplay
-            Drawn.
+            The display, drawn.
         """
         needs = "SparseSVCCV and KernelSparseSVCCV, which have a path"
         found = find_model(estimator, "path_", cls.__name__, needs)
@@ -314,7 +303,7 @@ class SparsityPathDisplay(Display):
         Returns
         -------
         SparsityPathDisplay
-            Itself.
+            This display.
         """
         is_own = ax is None
         ax = self._axes(ax)
@@ -323,12 +312,12 @@ class SparsityPathDisplay(Display):
         named = used[np.lexsort((-np.abs(self.coefs[:, used]).max(axis=0), -stays))][:n_labels]
         others = [j for j in used if j not in named]
         last = int(self.ks.argmax())
-        lines = []  # each line's value at the largest k, by which the legend is sorted; the line; its name
+        lines = []  # tuples (value at the largest k, line, name); the legend is sorted by value
         for number, j in enumerate(named):
             look, coef = palette.SERIES[number % len(palette.SERIES)], self.coefs[:, j]
             marks = {"ms": 4, "markevery": np.flatnonzero(coef).tolist()}
             name = plain(self.feature_names[j])
-            (line,) = ax.plot(self.ks, coef, lw=1.5, label=name, **marks, **look.drawn)
+            (line,) = ax.plot(self.ks, coef, lw=1.5, label=name, **marks, **look._asdict())
             lines.append((float(coef[last]), line, name))
         if others:
             grey = ax.plot(self.ks, self.coefs[:, others], color=palette.FAINT, lw=0.8, zorder=1)

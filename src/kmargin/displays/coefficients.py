@@ -1,6 +1,6 @@
 """The display of a model's coefficients."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ MAX_BARS = 6  # with more bars for each feature, a heat map is drawn instead
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # patterns that distinguish bars without colours
 
 
+@dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
     """Bar plot of coefficients, the largest on top, with a bar for each binary classifier.
 
@@ -40,7 +41,7 @@ class CoefficientDisplay(Display):
     ax_ : matplotlib.axes.Axes
         The axes, after plotting.
     figure_ : matplotlib.figure.Figure
-        Their figure.
+        The figure that contains the axes.
 
     See Also
     --------
@@ -55,17 +56,14 @@ class CoefficientDisplay(Display):
     ['x0', 'x1']
     """
 
-    def __init__(
-        self,
-        feature_names: Sequence[str],
-        coefs: Matrix,
-        machines: Sequence[str],
-        quantity: str = "coefficient",
-    ) -> None:
-        self.feature_names = list(feature_names)
-        self.coefs = np.atleast_2d(coefs)
-        self.machines = list(machines)
-        self.quantity = quantity
+    feature_names: list[str]
+    coefs: Matrix
+    machines: list[str]
+    quantity: str = "coefficient"
+
+    def __post_init__(self) -> None:
+        self.feature_names, self.machines = list(self.feature_names), list(self.machines)
+        self.coefs = np.atleast_2d(self.coefs)
 
     @classmethod
     def from_estimator(
@@ -90,7 +88,7 @@ class CoefficientDisplay(Display):
         Returns
         -------
         CoefficientDisplay
-            Drawn.
+            The display, drawn.
         """
         needs = "a SparseSVC or SparseSVCCV, which has a coefficient for each feature"
         estimator, known = find_model(estimator, "coef_", cls.__name__, needs)

@@ -27,7 +27,7 @@ class Display:
         Returns
         -------
         Display
-            Itself.
+            This display.
         """
         self._draw(self._axes(ax))
         return self
@@ -69,8 +69,8 @@ class FoundModel(NamedTuple):
 def find_model(estimator: Any, attribute: str, display: str, needs: str) -> FoundModel:
     """Return the estimator, or the last kmargin estimator of a pipeline, and its feature names.
 
-    Raises NotFittedError, or TypeError if it does not have `attribute`; the message says that `display` needs
-    `needs`.
+    Raises NotFittedError, or TypeError if the estimator has no `attribute`; the message says that `display`
+    needs `needs`.
     """
     if isinstance(estimator, type):
         raise TypeError(
@@ -87,7 +87,8 @@ def find_model(estimator: Any, attribute: str, display: str, needs: str) -> Foun
             raise TypeError(f"{display} needs {needs}; this pipeline has none ({kinds}).")
         model, before = steps[ours[-1]], whole[: ours[-1]]
     if getattr(model, attribute, None) is None:
-        _check_is_fitted(model, display)
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
         raise TypeError(f"{display} needs {needs}; it was given {type(model).__name__}.")
     names = getattr(model, "feature_names_in_", None)
     if names is None and before is not None and len(before):
@@ -96,17 +97,6 @@ def find_model(estimator: Any, attribute: str, display: str, needs: str) -> Foun
         except (AttributeError, NotFittedError, ValueError):  # the step cannot name its output columns
             names = None
     return FoundModel(model, None if names is None else [str(name) for name in names])
-
-
-def _check_is_fitted(model: Any, display: str) -> None:
-    if isinstance(model, BaseEstimator):
-        try:
-            check_is_fitted(model)
-        except NotFittedError:
-            raise NotFittedError(
-                f"{type(model).__name__} is not fitted, and {display} needs a fitted model. Call fit(X, y) "
-                "first."
-            ) from None
 
 
 def name_features(given: Any, known: Any, n_features: int) -> list[str]:

@@ -1,6 +1,7 @@
 """The display of how the paper's solvers, MM and SD, converge."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ STEP_PANELS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Convergence of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
 
@@ -65,15 +67,13 @@ class ConvergenceDisplay(Display):
     3
     """
 
-    axes_: Any
+    traces: Sequence[Sequence[Any]]
+    names: Sequence[str]
+    solver: str = ""
+    title: str = ""
 
-    def __init__(
-        self, traces: Sequence[Sequence[Any]], names: Sequence[str], solver: str = "", title: str = ""
-    ) -> None:
-        self.traces = [list(trace) for trace in traces]
-        self.names = list(names)
-        self.solver = solver
-        self.title = title
+    def __post_init__(self) -> None:
+        self.traces, self.names = [list(trace) for trace in self.traces], list(self.names)
 
     @classmethod
     def from_solution(
@@ -95,7 +95,7 @@ class ConvergenceDisplay(Display):
         Returns
         -------
         ConvergenceDisplay
-            Drawn.
+            The display, drawn.
         """
         if getattr(solution, "trace", None) is None:
             raise TypeError(
@@ -124,7 +124,7 @@ class ConvergenceDisplay(Display):
         Returns
         -------
         ConvergenceDisplay
-            Drawn.
+            The display, drawn.
         """
         needs = "a SparseSVC, a KernelSparseSVC or one of their CV variants, which have solutions"
         model = find_model(estimator, "solutions_", cls.__name__, needs).model
@@ -150,7 +150,7 @@ class ConvergenceDisplay(Display):
         Returns
         -------
         ConvergenceDisplay
-            Itself.
+            This display.
         """
         axes = self._panels(axes)
         is_single = len(self.traces) == 1
@@ -159,7 +159,7 @@ class ConvergenceDisplay(Display):
         for number, (trace, name) in enumerate(zip(self.traces, self.names, strict=True)):
             look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
             records, x = [*trace], np.arange(1, len(trace) + 1)
-            style = {"lw": 1.4, "ms": 3.5, **look.drawn}
+            style = {"lw": 1.4, "ms": 3.5, **look._asdict()}
             if by_step:  # the first record of a new rho and the last one of the old rho have the same x
                 records = [step for record in trace for step in record.steps]
                 n_inner = [record.n_inner for record in trace]

@@ -29,11 +29,8 @@ MEANINGS = {
     "mm": Shades("#a82a6e", "#f07ab4"),
     "sd": Shades("#cc7a1a", "#ffb25e"),
     "liblinear_l1": Shades("#2f6b2f", "#7fcf7f"),
-    "liblinear_l2": Shades("#7d9a2e", "#c3dc73"),
     "svc": Shades("#3a4652", "#c2cdd8"),
     "abess": Shades("#7d4a1e", "#d9a06a"),
-    "skscope": Shades("#3f4fa8", "#9aa8ff"),
-    "skglm": Shades("#8a6d8f", "#cfb3d4"),
     "simple": Shades("#75828f", "#8d9aa8"),  # features selected before the fit, by an F-test or RFE
 }
 
@@ -51,16 +48,11 @@ REFERENCE: dict[str, Any] = {"color": SOFT, "linewidth": 0.9, "linestyle": (0, (
 
 
 class Line(NamedTuple):
-    """Colour, marker and line style of a curve; curves can be told apart in black and white, too."""
+    """Keyword arguments of matplotlib's `plot` for a curve that is recognised in black and white, too."""
 
     color: str
     marker: str
     linestyle: Any = SOLID
-
-    @property
-    def drawn(self) -> dict[str, Any]:
-        """Keyword arguments for matplotlib's `plot`."""
-        return self._asdict()
 
 
 def _line(meaning: str, marker: str, linestyle: Any = SOLID) -> Line:
@@ -69,34 +61,13 @@ def _line(meaning: str, marker: str, linestyle: Any = SOLID) -> Line:
 
 SOLVERS = {
     "exchange": _line("curve", "o"),
-    "exchange, one k": _line("curve", "o", DASHED),
     "kmargin": _line("curve", "o"),
-    "kmargin_ovr": _line("curve", "P", DASHED),
-    "kmargin_own": _line("curve", "X", DOTTED),
     "mm": _line("mm", "s", DASHED),
     "sd": _line("sd", "D", DASH_DOT),
     "liblinear_l1": _line("liblinear_l1", "^", DASHED),
-    "liblinear_l2": _line("liblinear_l2", "v", DOTTED),
-    "svc": _line("svc", "p", DASH_DOT),
     "abess": _line("abess", "<", DASH_DOT),
-    "skscope": _line("skscope", ">", DOTTED),
-    "skglm_l1": _line("skglm", "*", DASHED),
-    "skglm_mcp": _line("skglm", "h", DOTTED),
-    "l0learn": _line("skscope", "d", DASHED),
     "rfe": _line("simple", "s", DOTTED),
     "f_test": _line("simple", "D", DOTTED),
-}
-SAME_AS = {  # solvers that are drawn like another one, because they select features in the same way
-    "l1r": "liblinear_l1",
-    "l1_union": "liblinear_l1",
-    "l1_grid": "liblinear_l1",
-    "l1_halves": "liblinear_l1",
-    "logistic_l1": "liblinear_l1",
-    "l2r": "liblinear_l2",
-    "calibrated_svc": "svc",
-    "logistic_f_test": "f_test",
-    "skglm_multitask": "skglm_l1",
-    "skglm_group": "skglm_l1",
 }
 # The styles of the first, second, ... curve of a plot with a legend, such as the features of a path.
 SERIES = (
@@ -113,7 +84,4 @@ SERIES = (
 
 def solver_line(name: str) -> Line:
     """Return the style of a solver's curve in all plots; an unknown solver has the colour of text."""
-    known = SOLVERS.get(SAME_AS.get(name, name))
-    if known is None and "," in name:
-        return solver_line(name.split(",")[0])  # "mm, one k" is drawn like "mm"
-    return known or Line(INK, "x", DOTTED)
+    return SOLVERS.get(name, Line(INK, "x", DOTTED))

@@ -31,9 +31,9 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     """A classifier that combines the decision values of one or more binary classifiers.
 
     Estimators are dataclasses, whose fields are their parameters. A subclass defines four methods:
-    `_blueprint` converts the parameters to the specification of a fit, `_read` checks and reads the samples,
-    `_adopt` stores the result of a fit in fitted attributes, and `_decisions` makes the decision function
-    from these.
+    `_blueprint` returns the parameters that define the problem, except k and C; `_read` checks and reads the
+    samples; `_adopt` stores the result of a fit in fitted attributes; `_decisions` makes the decision
+    function from the fitted attributes.
     """
 
     solver: Any
@@ -56,9 +56,9 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            For two classes, positive for ``classes_[1]``. For more classes, the largest entry of a row is the
-            predicted class: with one versus one, the votes for each class plus a tie-break below 1/2 from the
-            summed decision values.
+            For two classes, positive for ``classes_[1]``. For more classes, the predicted class has the
+            largest entry of a row; with one versus one, an entry is the number of votes for the class plus a
+            tie-break below 1/2 from the summed decision values.
         """
         return self._decide(self._inputs(X, "decision_function"))
 
@@ -89,7 +89,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            Of the type of `classes_`.
+            The predicted classes, in an array of the type of `classes_`.
         """
         inputs = self._inputs(X, "predict")
         return inputs.choose(self._decide(inputs), self.classes_)
@@ -123,7 +123,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
-        """Set parameters; those of a solver object are called ``solver__name``.
+        """Set parameters of the estimator, or of its solver object, whose names start with ``solver__``.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
-        """Check the parameters and the data of a fit; return the blueprint, the samples and the procedure."""
-        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in it
+        """Check parameters and data; return what defines the problem, the samples, and how to solve it."""
+        blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in _meta
         blueprint.check()
         solver = resolve_solver(self.solver)
         validation.check_n_jobs(self.n_jobs)
@@ -155,8 +155,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
     def _adopt(self, fit: GridFit, row: int, column: int) -> Any:
-        """Set the fitted attributes for the C at `row` and the k at `column` of a fit; return its decision
-        function. The attributes are arrays of the same library as X.
+        """Set the fitted attributes to those of the model for the C at `row` and the k at `column` of a fit;
+        return the decision function of this model. The attributes are arrays of the same library as X.
         """
         path = fit.paths[row]
         self.classes_ = path.classes
@@ -167,7 +167,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return path.machines(column)
 
     def _blueprint(self, names: Any = None) -> Blueprint:
-        """The specification of the model, made from the parameters and the names of the features."""
+        """The parameters that define the problem, except k and C, with the names of the features."""
         raise NotImplementedError
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
@@ -177,12 +177,12 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     def _decisions(self) -> Decisions:
         """The decision function, made from the fitted attributes.
 
-        It should hold no other arrays, because each block of dask data gets a copy.
+        The function should hold no other arrays, because each block of dask data gets a copy of it.
         """
         raise NotImplementedError
 
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
-        """The functions that check X and the names of its columns.
+        """Return the functions that check X and the names of its columns.
 
         For a fit (`reset`), the number and names of the columns are recorded; otherwise they have to be those
         of the last fit. A sparse X in a format other than CSR and `formats` is converted to CSR.
@@ -224,7 +224,8 @@ class SingleModel(MarginClassifier):
         validation.check_k(self.k)
         validation.check_C(self.C)
         blueprint, samples, procedure = self._prepare_fit(X, y, sample_weight)
-        k = blueprint.resolve_k(self.k, samples)
+        units = blueprint.units(samples)
+        k = validation.resolve_k(self.k, units.n_units, blueprint.unit_label, units.fixed.sum())
         self._adopt(fit_grid(blueprint, samples, [self.C], [k], procedure), 0, 0)
         return self
 
@@ -253,11 +254,6 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
     that are always in the model (`keep`), even if their coefficients are zero.
     """
 
-    groups: Any
-    keep: Any
-    avoid: Any
-    signs: Any
-
     # With this attribute, the default threshold of scikit-learn's SelectFromModel is 1e-5. Otherwise it is
     # the mean of the absolute coefficients, and about half of the chosen features would be dropped.
     penalty = "l1"
@@ -268,12 +264,12 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Parameters
         ----------
         indices : bool, default=False
-            Whether to return their indices instead of a mask.
+            Whether to return the indices of the chosen features instead of a mask.
 
         Returns
         -------
         array of bool of shape (n_features,), or array of int
-            Of the array type of `coef_`.
+            The mask or the indices, in an array of the same library as `coef_`.
         """
         mask = self._get_support_mask()
         return space_of(self.coef_).put(np.flatnonzero(mask) if indices else mask)
@@ -289,8 +285,8 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Returns
         -------
         array, sparse matrix or dask collection of shape (n_samples, n_chosen)
-            Of the type and dtype of X; a data frame if requested by `set_output`. Otherwise a data frame
-            becomes an array, as with every scikit-learn transformer.
+            The chosen columns, in the type and dtype of X. As with every scikit-learn transformer, a data
+            frame becomes an array, unless `set_output` requests data frames.
         """
         check_is_fitted(self)
         method = f"{type(self).__name__}.transform"
@@ -303,7 +299,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Parameters
         ----------
         X : array, sparse matrix or dask array of shape (n_samples, n_chosen)
-            As `transform` returns it.
+            The chosen features, as `transform` returns them.
 
         Returns
         -------
@@ -326,7 +322,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Returns
         -------
         ndarray of str
-            One for each column that `transform` returns.
+            A name for each column that `transform` returns.
         """
         check_is_fitted(self)
         return _check_feature_names_in(self, input_features)[self._get_support_mask()]

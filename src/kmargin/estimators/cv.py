@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from kmargin.core import validation
-from kmargin.core.arrays import Indices, Matrix
+from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.labels import choose_classes, combine_decisions
 from kmargin.core.units import Units
 from kmargin.core.validation import GridEdgeWarning, warn_caller
@@ -20,11 +20,11 @@ from kmargin.data.samples.read import read_for_folds
 from kmargin.estimators.base import MarginClassifier
 from kmargin.estimators.kernel import KernelClassifier
 from kmargin.estimators.linear import LinearClassifier
+from kmargin.fitting.decisions import KernelDecisions
 from kmargin.fitting.fit import GridFit, Procedure, fit_parts, refit
 from kmargin.fitting.spec import Blueprint, Decisions
 from kmargin.model_selection.calibration import Calibration, NotTested
 from kmargin.model_selection.scores import SELECTIONS, ScoreTable
-from kmargin.solvers import DEFAULT
 
 
 class NotYetCalibrated(NotFittedError):
@@ -46,7 +46,17 @@ class FoldModel(ClassifierMixin, BaseEstimator):
     @property
     def support_(self) -> Indices:
         """The features with a nonzero coefficient; with a kernel, the positions of the training points."""
-        return np.flatnonzero(self.decisions.coef.any(axis=0))
+        if isinstance(self.decisions, KernelDecisions):
+            return self.decisions.inputs.columns
+        return np.flatnonzero(self.coef_.any(axis=0))
+
+    @property
+    def coef_(self) -> Matrix:
+        return self.decisions.coef
+
+    @property
+    def intercept_(self) -> Vector:
+        return np.asarray(self.decisions.intercept)
 
     def fit(self, X: Any, y: Any) -> "FoldModel":
         """Return the model without a change: it is already fitted."""
@@ -71,9 +81,9 @@ class CrossValidation:
     widths and supports are estimated from the training rows of the fold alone. Neither training rows nor
     decision values are kept; decision values are computed again when they are needed.
 
-    `model_at(fit, row, column)` returns the model that a scorer is given, for the C at `row` and the k at
-    `column`. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. It is scored again
-    when all folds are fitted, with a `calibration_` learned from the test rows of the other folds.
+    `model_at(fit, row, column)` returns the model for the C at `row` and the k at `column`, which the scorer
+    is called with. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. The model is
+    scored again when all folds are fitted, with a `calibration_` from the test rows of the other folds.
     """
 
     def __init__(
@@ -91,7 +101,6 @@ class CrossValidation:
         self.fits: list[GridFit] = []
         self._model_at = model_at
         scores: list[Matrix] | None = []
-        procedure = procedure._replace(n_jobs=folds.n_jobs)
         for fit in fit_parts(blueprint, folds.parts(), len(folds), n_classes, Cs, ks, procedure, label):
             self.fits.append(fit)
             if scores is None:
@@ -111,7 +120,7 @@ class CrossValidation:
         return [fit.decisions(row, column) for fit in self.fits]
 
     def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
-        """Calibrate probabilities for one C and k on the test rows; see `ArrayFolds.calibrate`."""
+        """Return a calibration for each entry of `left_out`, a fold whose test rows are not used, or None."""
         return self.folds.calibrate(self.decisions(row, column), left_out)
 
     def _score_by_probabilities(self) -> list[Matrix]:
@@ -183,7 +192,8 @@ class CrossValidated(MarginClassifier):
         given = read_for_folds(X, y, sample_weight, groups)
         blueprint, samples, procedure = self._prepare_fit(given.X, given.y, sample_weight)
         procedure = procedure._replace(verbose=self.verbose)
-        ks = blueprint.resolve_ks(self.ks, samples, blueprint.largest_default(samples))
+        units, largest = blueprint.units(samples), blueprint.largest_default(samples)
+        ks = validation.resolve_ks(self.ks, units.n_units, largest, blueprint.unit_label, units.fixed.sum())
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
         model_at = partial(self._model_at, clone(self))
         searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
@@ -201,16 +211,16 @@ class CrossValidated(MarginClassifier):
         self.best_score_ = float(table.mean[row, column])
         self.cv_results_ = table.tabulate()
         self.n_splits_ = len(folds)
-        warn_of_edges(table, row, column, blueprint.units(samples), listed=self.ks is not None)
+        warn_of_edges(table, row, column, units, listed=self.ks is not None)
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
         """Predict the probability of each class.
 
-        They are calibrated on decision values for the test rows of the folds, to which the models were not
-        fitted. With two classes, the probability of the second rises with the decision value; it passes 1/2
-        at ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the decision
-        value.
+        The probabilities are calibrated on decision values of the test rows of the folds, to which the models
+        were not fitted. With two classes, the probability of the second rises with the decision value and is
+        1/2 at ``-calibration_.offsets / calibration_.slopes``, whereas `predict` uses the sign of the
+        decision value.
 
         Parameters
         ----------
@@ -220,7 +230,7 @@ class CrossValidated(MarginClassifier):
         Returns
         -------
         array of shape (n_samples, n_classes)
-            A column for each of `classes_`. Rows sum to 1, and no entry is 0 or 1.
+            Probabilities, with a column for each of `classes_`. Rows sum to 1, and no entry is 0 or 1.
         """
         return self._tell(X, "predict_proba", "probabilities")
 
@@ -235,7 +245,7 @@ class CrossValidated(MarginClassifier):
         Returns
         -------
         array of shape (n_samples, n_classes)
-            A column for each of `classes_`.
+            Logarithms of probabilities, with a column for each of `classes_`.
         """
         return self._tell(X, "predict_log_proba", "log_probabilities")
 
@@ -250,7 +260,7 @@ class CrossValidated(MarginClassifier):
         return inputs.tell(self._decisions(), learned, n_classes)
 
     def _fold_seed(self) -> int:
-        """The seed of the folds: the one of `honest_score` with the same `random_state`; 0 for None."""
+        """The seed that shuffles rows into folds, made from `random_state`; None is taken as 0."""
         return validation.resolve_seed(0 if self.random_state is None else self.random_state)
 
     def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
@@ -263,8 +273,8 @@ class CrossValidated(MarginClassifier):
 def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed: bool) -> None:
     """Warn if the chosen k or C is at the edge of its grid, so that a larger grid might score better.
 
-    If the user has `listed` the values of k, also warn if the largest one has the highest score, although the
-    rule has chosen a smaller k.
+    If the user has `listed` the values of k, also warn if the largest k has the highest score, although the
+    selection rule has chosen a smaller k.
     """
     advice, Cs, ks, n_available = [], table.Cs, table.ks, units.n_units
     if len(Cs) > 1 and row in (0, len(Cs) - 1):
@@ -282,21 +292,21 @@ def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseSVCCV(CrossValidated, LinearClassifier):
+class SparseSVCCV(LinearClassifier, CrossValidated):
     """A linear support vector machine whose number of features is chosen by cross-validation.
 
     Parameters
     ----------
     ks : list of int, int or None, default=None
-        The values of k to try, or their number, log-spaced from all features down to one. None means 20
+        The values of k to try, or how many values, log-spaced from all features down to one. None means 20
         values from the number of features or samples, whichever is smaller, down to one.
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
-        As in scikit-learn; None means five folds. A number means stratified folds in the order of the rows,
-        reshuffled only if there are several `repeats`, which keep groups of samples given to `fit` together.
-        With dask data an integer splits the rows of each class within each block, and ``BlockKFold(5)`` makes
-        folds of whole blocks.
+        As in scikit-learn; None means five folds. A number means stratified folds, which keep groups of
+        samples given to `fit` together; rows are reshuffled only if there are several `repeats`. With dask
+        data an integer splits the rows of each class within each block, and ``BlockKFold(5)`` makes folds of
+        whole blocks.
     scoring : str, callable or None, default=None
         Any scikit-learn scorer; None means accuracy. With dask data, any scorer of predictions. A scorer of
         probabilities is given probabilities that were calibrated on the test rows of the other folds.
@@ -313,17 +323,19 @@ class SparseSVCCV(CrossValidated, LinearClassifier):
         With ``selection="tolerance"``, the loss of score that is accepted for fewer features.
     verbose : int, default=0
         1 shows progress: a bar on a terminal if rich is installed, else lines of text.
+    solver, multi_class, shared, groups, keep, avoid, signs : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`. Here `groups` are groups of features; groups of samples, which stay
+        in one fold, are passed to `fit`.
     standardize : bool, default=False
         Scale the features to mean 0 and variance 1, in each fold using its training rows alone. The
         coefficients are in the original units.
-    solver, multi_class, shared, groups, keep, avoid, signs, fit_intercept, class_weight : see SparseSVC
-        As in :class:`~kmargin.SparseSVC`. Here `groups` are groups of features; groups of samples, which stay
-        in one fold, are passed to `fit`.
+    fit_intercept, class_weight : see SparseSVC
+        As in :class:`~kmargin.SparseSVC`.
     n_jobs : int or None, default=None
-        Number of folds and binary classifiers fitted in parallel. The values of C are fitted in order within
-        each: the supports found with a strong ridge are the start for a weaker one, which is faster and finds
-        better supports, and does not depend on `n_jobs`. To fit each C separately and in parallel, use
-        GridSearchCV with ``SparseSVC``.
+        Number of folds and binary classifiers fitted in parallel; the result does not depend on it. Within
+        each fold the values of C are fitted in order: the supports found with a strong ridge are the start
+        for a weaker ridge, which is faster and finds better supports. To fit each C separately and in
+        parallel, use GridSearchCV with ``SparseSVC``.
     random_state : int, RandomState or None, default=None
         Shuffles the rows into folds, and draws the starts of ``MM(start="normal")`` and
         ``SD(start="normal")``.
@@ -333,13 +345,13 @@ class SparseSVCCV(CrossValidated, LinearClassifier):
     k_, C_ : int, float
         The chosen values.
     best_score_ : float
-        Their mean score over the folds.
+        The mean score of the chosen k and C over the folds.
     cv_results_ : dict of arrays
         As in GridSearchCV: `param_k`, `param_C`, `params`, `split0_test_score`, ...,
         `mean_test_score`, `std_test_score`, `rank_test_score`; and `se_test_score`, the standard errors of
         the means.
     path_ : SparsityPath
-        All values of k at `C_`, fitted to all samples; at `k_` the final model.
+        The models of all values of k at `C_`, fitted to all samples; that of `k_` is the final model.
     calibration_ : Calibration or None
         The map from decision values to probabilities; its `slopes` and `offsets` have one entry per binary
         classifier. None if a class is in no test fold.
@@ -351,7 +363,7 @@ class SparseSVCCV(CrossValidated, LinearClassifier):
 
     See Also
     --------
-    honest_score : Nested cross-validation of the whole choice.
+    honest_score : Scores the choice of k and C by nested cross-validation.
     CVScoreDisplay : Draws the scores.
     SparsityPathDisplay : Draws the path.
 
@@ -369,22 +381,9 @@ class SparseSVCCV(CrossValidated, LinearClassifier):
     array([[0.99, 0.01]])
     """
 
-    standardize: bool = False
-    solver: Any = DEFAULT
-    multi_class: str = "ovo"
-    shared: bool = True
-    groups: Any = None
-    keep: Any = None
-    avoid: Any = None
-    signs: Any = None
-    fit_intercept: bool = True
-    class_weight: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelSparseSVCCV(CrossValidated, KernelClassifier):
+class KernelSparseSVCCV(KernelClassifier, CrossValidated):
     """A kernel support vector machine whose number of training points is chosen by cross-validation.
 
     Parameters
@@ -413,13 +412,13 @@ class KernelSparseSVCCV(CrossValidated, KernelClassifier):
     support_, support_vectors_, dual_coef_, intercept_, classes_, n_iter_, objective_, solutions_
         As in :class:`~kmargin.KernelSparseSVC`, for the refit with the chosen values.
     path_ : SparsityPath
-        All values of k at `C_`, fitted to all samples; a column of its `coefs` for each training
-        point that is kept for some k.
+        The models of all values of k at `C_`, fitted to all samples. Its `coefs` have a column for each
+        training point that is kept for some k.
 
     See Also
     --------
-    SparseSVCCV : Chooses features instead.
-    honest_score : Nested cross-validation of the whole choice.
+    SparseSVCCV : Chooses features instead of training points.
+    honest_score : Scores the choice of k and C by nested cross-validation.
 
     Examples
     --------
@@ -430,18 +429,3 @@ class KernelSparseSVCCV(CrossValidated, KernelClassifier):
     >>> len(model.support_vectors_) == model.k_
     True
     """
-
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    standardize: bool = False
-    solver: Any = DEFAULT
-    multi_class: str = "ovo"
-    shared: bool = True
-    fit_intercept: bool = True
-    cache_size: float = 200
-    n_candidates: int | str | None = None
-    class_weight: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None

@@ -15,22 +15,31 @@ from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT, Solver
 
-# Attributes of feature selectors. Kernel models do not have them, and say so in the error.
+# Attributes of feature selectors. Kernel models lack them; reading one raises an error that explains why.
 SELECTOR_ATTRIBUTES = {
     "coef_", "fit_transform", "get_feature_names_out", "get_support", "inverse_transform", "set_output",
     "summary", "transform",
 }  # fmt: skip
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelClassifier(MarginClassifier):
     """A kernel classifier: its decision function has a coefficient for each training point that it keeps."""
 
-    kernel: Any
-    gamma: Any
-    degree: float
-    coef0: float
-    cache_size: float
-    n_candidates: int | str | None
+    kernel: Any = "rbf"
+    gamma: Any = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    standardize: bool = False
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    fit_intercept: bool = True
+    cache_size: float = 200
+    n_candidates: int | str | None = None
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> ArraySamples:
         who = type(self).__name__
@@ -82,7 +91,7 @@ class KernelClassifier(MarginClassifier):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelSparseSVC(SingleModel, KernelClassifier):
+class KernelSparseSVC(KernelClassifier, SingleModel):
     """A kernel support vector machine that keeps at most k training points.
 
     For labels y in {-1, 1} it minimises over alpha and b ::
@@ -90,7 +99,7 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
         1/(2n) sum_i s_i max(0, 1 - y_i (sum_j y_j alpha_j K(x_i, x_j) + b))^2 + lam/2 ||alpha||^2
 
     subject to at most k nonzero alpha_j, with lam = 1/(2 C n) and n the sum of the weights. Only the points
-    with nonzero alpha are stored, and a prediction needs one kernel value for each.
+    with nonzero alpha are stored, and a prediction needs one kernel value for each of these points.
 
     Parameters
     ----------
@@ -105,9 +114,9 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
     gamma : "scale", "auto" or float, default="scale"
         As in scikit-learn's SVC: 1/(n_features * X.var()), 1/n_features, or a number.
     degree : float, default=3
-        Of the kernel "poly", (gamma x'z + coef0)^degree.
+        Exponent of the kernel "poly", (gamma x'z + coef0)^degree.
     coef0 : float, default=0.0
-        Of the kernels "poly" and "sigmoid", tanh(gamma x'z + coef0).
+        Constant in the kernels "poly" and "sigmoid"; the latter is tanh(gamma x'z + coef0).
     standardize : bool, default=False
         Scale the features to (weighted) mean 0 and variance 1 before the kernel is computed.
         ``gamma="scale"`` is then 1 over the number of features that vary. A sparse X stays sparse.
@@ -115,17 +124,17 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
         As in :class:`~kmargin.SparseSVC`.
     shared : bool, default=True
         With more than two classes: whether the binary classifiers share one set of k points, from all
-        classes, so that the whole model keeps at most k; otherwise each has k of its own, among the points of
-        its classes.
+        classes, so that the whole model keeps at most k; otherwise each classifier has its own k points, from
+        its own classes.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     cache_size : float, default=200
-        Megabytes for kernel values, for each binary classifier being fitted. A kernel matrix that fits is
-        stored; of a larger one as much is stored as fits, and the rest is computed in tiles whenever it is
-        needed. In addition the search takes 8 (k + 64) n bytes. A precomputed kernel is not counted.
+        Megabytes for kernel values, for each binary classifier being fitted. If the kernel matrix is larger,
+        only its first columns are stored, and the others are computed whenever they are needed. In addition
+        the search takes 8 (k + 64) n bytes. The limit does not apply to a precomputed kernel.
     n_candidates : int, "all" or None, default=None
-        The number of training points from which a binary classifier chooses the k it keeps; if not all, a
-        random sample. None means all of them as long as their kernel matrix fits `cache_size`, beyond that as
+        The number of training points from which a binary classifier chooses the k it keeps; if not all, they
+        are a random sample. None means all points if their kernel matrix fits into `cache_size`, otherwise as
         many as fit, but at least 2000 and 4 k. All samples count in the objective in any case.
     class_weight, n_jobs : see SparseSVC
         As in :class:`~kmargin.SparseSVC`.
@@ -138,9 +147,9 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
     support_ : ndarray of int
         Row indices of the training points that at least one binary classifier keeps.
     support_vectors_ : ndarray or sparse matrix of shape (n_support, n_features)
-        These points, sparse if X was; empty for a precomputed kernel.
+        The training points in rows `support_`, sparse if X was; empty for a precomputed kernel.
     dual_coef_ : ndarray of shape (n_machines, n_support)
-        y_j alpha_j for each of them.
+        y_j alpha_j for each training point in `support_`.
     kernel_ : callable or None
         The kernel as a function of two arrays of points; its `numbers` are gamma, degree and coef0,
         with "scale" and "auto" resolved. None for a precomputed kernel.
@@ -150,7 +159,7 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
     See Also
     --------
     KernelSparseSVCCV : Chooses k and C.
-    SparseSVC : Bounds the number of features instead; a kernel model uses all of them.
+    SparseSVC : Bounds the number of features; a kernel model uses all features.
 
     Examples
     --------
@@ -161,18 +170,3 @@ class KernelSparseSVC(SingleModel, KernelClassifier):
     >>> model.score(X, y) > 0.95
     True
     """
-
-    kernel: Any = "rbf"
-    gamma: Any = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    standardize: bool = False
-    solver: Any = DEFAULT
-    multi_class: str = "ovo"
-    shared: bool = True
-    fit_intercept: bool = True
-    cache_size: float = 200
-    n_candidates: int | str | None = None
-    class_weight: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None

@@ -1,4 +1,4 @@
-"""`SparseSVC`, a linear classifier with at most k features, and `sparse_svm_path`, such models for many k."""
+"""`SparseSVC`, a linear classifier with at most k features; `sparse_svm_path` fits it for many k."""
 
 import warnings
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def make_summary(
     spreads: Vector | None = None,
     worths: Sequence[Worth] | None = None,
 ) -> "pd.DataFrame":
-    """Make the data frame that `LinearClassifier.summary` returns, with a row for each chosen feature.
+    """Return a data frame with the coefficients, weights and drop costs of each chosen feature, one per row.
 
     The features with the largest weights (coefficients times `spreads`) are first; without `spreads`, those
     with the largest coefficients.
@@ -70,8 +70,22 @@ def make_summary(
     return pd.DataFrame(columns)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearClassifier(FeatureSelector):
     """A linear classifier: its decision function has a coefficient for each feature."""
+
+    solver: Any = DEFAULT
+    multi_class: str = "ovo"
+    shared: bool = True
+    groups: Any = None
+    keep: Any = None
+    avoid: Any = None
+    signs: Any = None
+    standardize: bool = False
+    fit_intercept: bool = True
+    class_weight: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
         """Return the chosen features as a pandas data frame, one row for each, the largest weight first.
@@ -84,26 +98,26 @@ class LinearClassifier(FeatureSelector):
         the units of the features.
 
         Given the training data, there is always a `weight`, and three more columns, which take two fits per
-        feature: `cost_without`, the relative rise of the objective without the feature (or its group), the
-        others refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise with that
-        replacement. Features that are always in have no replacement. A negative `stand_in_cost` means that
-        the replacement would lower the objective, because the search did not try this exchange;
-        ``solver=Exchange(effort="thorough")`` tries them all.
+        feature: `cost_without`, the relative rise of the objective when the feature (or its group) is left
+        out and the others are refitted; `stand_in`, the best replacement; `stand_in_cost`, the relative rise
+        with that replacement. Features that are always in have no replacement. A negative `stand_in_cost`
+        means that the replacement would lower the objective, because the search did not try this exchange;
+        ``solver=Exchange(effort="thorough")`` tries all exchanges.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
             The training data, or None (the default).
         y : array-like of shape (n_samples,)
-            Their labels.
+            The labels of the training data.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Their weights.
+            The sample weights of the training data.
 
         Returns
         -------
         pandas.DataFrame
-            With more than two classes there is a column ``coef: a vs b`` (and ``weight: a vs b``) for each
-            binary classifier.
+            A row for each chosen feature. With more than two classes there is a column ``coef: a vs b`` (and
+            ``weight: a vs b``) for each binary classifier.
 
         Examples
         --------
@@ -135,8 +149,8 @@ class LinearClassifier(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """Return the standard deviations of the features, and for each feature (or group) that the model uses
-        the rise of the objective without it and its best replacement.
+        """Return the standard deviations of all features and, for each feature (or group) of the model, the
+        rise of the objective without it and its best replacement.
         """
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
@@ -145,7 +159,7 @@ class LinearClassifier(FeatureSelector):
             )
         solver = resolve_solver(self.solver)
         samples = read(self._checks(reset=False), X, y, sample_weight, self.class_weight, solver)
-        spreads = samples.designs(self.fit_intercept, standardize=True).spreads
+        spreads = samples.unit_variance_scaling(self.fit_intercept).scales
         procedure = Procedure(solver, self.n_jobs, self.random_state)
         C = self.C_ if "C_" in vars(self) else self.C  # C_ was chosen by cross-validation
         with warnings.catch_warnings():
@@ -180,9 +194,9 @@ class LinearClassifier(FeatureSelector):
     def _adopt(self, fit: GridFit, row: int, column: int) -> LinearDecisions:
         decisions: LinearDecisions = super()._adopt(fit, row, column)
         self.coef_, self.intercept_, self.support_ = decisions.coef, decisions.intercept, decisions.used
-        self.__dict__.pop("scale_", None)  # an earlier fit may have set it
+        self.__dict__.pop("scale_", None)  # an earlier fit may have set this attribute
         if self.standardize and fit.designs is not None:
-            self.scale_ = space_of(self.intercept_).put(fit.designs.spreads)
+            self.scale_ = space_of(self.intercept_).put(fit.designs.scaling.scales)
         return decisions
 
     def _decisions(self) -> LinearDecisions:
@@ -190,7 +204,7 @@ class LinearClassifier(FeatureSelector):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseSVC(SingleModel, LinearClassifier):
+class SparseSVC(LinearClassifier, SingleModel):
     """A linear support vector machine that uses at most k features.
 
     For labels y in {-1, 1} it minimises over w and b ::
@@ -210,27 +224,27 @@ class SparseSVC(SingleModel, LinearClassifier):
         Inverse strength of the ridge. ``inf`` is the paper's problem, without a ridge.
     solver : "exchange", "mm", "sd", or a solver object, default="exchange"
         Use an object such as ``Exchange(effort="thorough")`` to set options of the solver; in a grid search
-        it is called ``solver__effort``.
+        this option is called ``solver__effort``.
     multi_class : "ovo" or "ovr", default="ovo"
         With more than two classes: one binary classifier for each pair of classes, or for each class against
         the rest.
     shared : bool, default=True
         With more than two classes: whether the binary classifiers share one set of features, so that the
-        whole model uses at most k; otherwise each has k of its own, as in the paper. Shared features are
-        scored by the sum over all binary classifiers, each with the same weight however many samples it has.
+        whole model uses at most k; otherwise each has its own k features, as in the paper. Shared features
+        minimise the unweighted sum of the objectives of all binary classifiers, whatever their samples.
     groups : list of labels, list of lists, dict or None, default=None
-        Features that enter and leave the model together; k then counts groups. A label for each feature, or
-        lists of names or indices; a feature in no list is a group of its own.
+        Features that enter and leave the model together; k then counts groups. Give a label for each feature,
+        or lists of names or indices; a feature in no list is a group of its own.
     keep, avoid : list of features or groups, or None, default=None
-        Features that are always in the model (they count in k), and features that are never in it: names,
-        indices, a mask, or group labels if these are strings. Keeping a feature keeps its whole group;
-        avoiding one removes it from its group.
+        Features that are always in the model (they count in k), and features that are never in it. Give
+        names, indices, a mask, or group labels that are strings. Keeping a feature keeps its whole group;
+        avoiding a feature removes it from its group.
     signs : list, dict or None, default=None
         1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
         feature, or by name or index. With more than two classes this applies to every binary classifier.
     standardize : bool, default=False
-        Scale the features to (weighted) mean 0 and variance 1. The coefficients are in the original units;
-        those of the scaled features are the `weight` in `summary`. A sparse X stays sparse.
+        Scale the features to (weighted) mean 0 and variance 1. `coef_` is in the original units; `summary`
+        also has the coefficients of the scaled features, as `weight`. A sparse X stays sparse.
     fit_intercept : bool, default=True
         Whether to fit an intercept; without one, features are not centred.
     class_weight : dict, "balanced" or None, default=None
@@ -246,10 +260,10 @@ class SparseSVC(SingleModel, LinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (n_machines, n_features)
-        One row for two classes; otherwise one per class (ovr), or per pair of classes (ovo) in the order (0,
-        1), (0, 2), ..., (1, 2), ..., positive for the second class of the pair.
+        The coefficients: one row for two classes; otherwise one per class (ovr), or per pair of classes (ovo)
+        in the order (0, 1), (0, 2), ..., (1, 2), ..., positive for the second class of the pair.
     intercept_ : ndarray of shape (n_machines,)
-        One for each binary classifier.
+        The intercept of each binary classifier.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     support_ : ndarray of int
@@ -258,11 +272,11 @@ class SparseSVC(SingleModel, LinearClassifier):
     n_iter_ : ndarray of shape (n_machines,)
         Newton steps of the search, or inner iterations of the annealing.
     objective_ : ndarray of shape (n_machines,)
-        The minimised objective.
+        The minimised objective of each binary classifier.
     solutions_ : tuple of Solution
-        One per binary classifier; tells among other things why the solver stopped.
+        The solver's result for each binary classifier, with the reason why the solver stopped.
     scale_ : ndarray of shape (n_features,)
-        Only with ``standardize=True``: the standard deviations of the features, 1 for a constant one.
+        Only with ``standardize=True``: the standard deviations of the features, 1 for a constant feature.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of str
@@ -276,10 +290,10 @@ class SparseSVC(SingleModel, LinearClassifier):
 
     Notes
     -----
-    It is also a feature selector: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` passes on
-    exactly the chosen features. scikit-learn's SelectFromModel keeps features whose absolute coefficients sum
-    to at least 1e-5, its default for sparse models; for features with values of 10,000 and more use
-    ``threshold=1e-300``, or the estimator itself.
+    The estimator is also a feature selector: ``make_pipeline(SparseSVC(k=10), AnyClassifier())`` passes on
+    exactly the chosen features. scikit-learn's SelectFromModel keeps only features whose absolute
+    coefficients sum to at least 1e-5, its default for sparse models, which may drop chosen features with
+    values of 10,000 and more: use ``threshold=1e-300`` for such features, or the estimator itself.
 
     Examples
     --------
@@ -292,19 +306,6 @@ class SparseSVC(SingleModel, LinearClassifier):
     >>> model.transform(X).shape
     (200, 2)
     """
-
-    solver: Any = DEFAULT
-    multi_class: str = "ovo"
-    shared: bool = True
-    groups: Any = None
-    keep: Any = None
-    avoid: Any = None
-    signs: Any = None
-    standardize: bool = False
-    fit_intercept: bool = True
-    class_weight: Any = None
-    n_jobs: int | None = None
-    random_state: Any = None
 
 
 def sparse_svm_path(
@@ -333,12 +334,12 @@ def sparse_svm_path(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Or a dask collection in blocks of rows; or an array on a device, under scikit-learn's
-        `array_api_dispatch`.
+        The features; also a dask collection in blocks of rows, or an array on a device if scikit-learn's
+        `array_api_dispatch` is on.
     y : array-like of shape (n_samples,)
         The classes, two or more.
     ks : list of int, int, or None, default=None
-        The values of k, or their number, log-spaced from all features down to one; None means 20.
+        The values of k, or how many values, log-spaced from all features down to one; None means 20 values.
     C, solver, multi_class, shared, groups, keep, avoid, signs : see SparseSVC
         As in :class:`~kmargin.SparseSVC`.
     standardize, fit_intercept, class_weight : see SparseSVC
@@ -389,6 +390,7 @@ def sparse_svm_path(
         random_state=random_state,
     )
     blueprint, samples, procedure = model._prepare_fit(X, y, sample_weight)
-    path_ks = blueprint.resolve_ks(ks, samples)
+    units = blueprint.units(samples)
+    path_ks = validation.resolve_ks(ks, units.n_units, None, blueprint.unit_label, units.fixed.sum())
     procedure = procedure._replace(verbose=verbose)
     return fit_grid(blueprint, samples, [C], path_ks, procedure, chosen=None).paths[0]

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 DEFAULT_K = 10
-C_DIVISOR = 2000  # a factor in `stability_C`; a larger number means a stronger ridge
+C_DIVISOR = 2000  # the default C is inversely proportional to this; a larger number means a stronger ridge
 LARGEST_C = 1.0  # upper limit of `stability_C`, the default C of SparseSVC
 
 
 def stability_C(n_samples: int, n_features: int) -> float:
     """Return a C that suits stability selection, for features of variance 1.
 
-    The more features there are per row of a half, the more a fit is determined by chance, and the stronger
-    the ridge that finds the most features. C is m² / (2000 p) for halves of m rows and p features, at most 1;
-    this rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+    The more features there are per row of a half, the more a fit depends on chance, and the stronger is the
+    ridge that works best. C is m² / (2000 p) for halves of m rows and p features, but at most 1; this rule
+    was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
 
     Parameters
     ----------
@@ -80,10 +80,8 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
         validation.check_count("k", DEFAULT_K if k is None else k, "features to select on each half")
         validation.check_C(LARGEST_C if ridge is None else ridge)
     elif isinstance(estimator, type) or getattr(estimator, "fit", None) is None:
-        raise ValueError(
-            f"estimator={estimator!r} has no method fit. Use an estimator such as SparseSVC(k=10), or "
-            "write StabilitySelection(k=10)."
-        )
+        advice = "Use one such as SparseSVC(k=10), or write StabilitySelection(k=10)."
+        raise validation.invalid("estimator", estimator, "an estimator", advice)
     elif given:
         name, value = next(iter(given.items()))
         raise ValueError(
@@ -112,11 +110,10 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     fitted to each. A feature is stable if the proportion of halves that select it is at least ``threshold_``.
     By default this is the lowest threshold at which at most one feature is expected to be stable by chance.
 
-    The expected number of features that are stable by chance is bounded (`bounds_`). These are features of
-    *low selection probability*: those that a fit to a random half selects with a probability of at most
-    ``q_`` divided by the number of features, that is no more often than a random choice would. A feature
-    without an effect of its own that is correlated with one that has an effect is selected more often, and
-    the bounds do not cover it.
+    `bounds_` limits the expected number of features that are stable by chance. These are stable features of
+    *low selection probability*: a fit to a random half selects them with a probability of at most ``q_``
+    divided by the number of features, that is, no more often than a random choice would. The bounds do not
+    cover features without an effect that are selected often because they are correlated with others.
 
     Parameters
     ----------
@@ -127,20 +124,20 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         stable by request; the bounds refer to the others.
     k, C : int and float, or None, default=None
         Parameters of the default estimator, for features of variance 1. None means k = 10 and the C of
-        :func:`~kmargin.stability_C`, a strong ridge where rows are few and features many. Another estimator
-        has its own.
+        :func:`~kmargin.stability_C`, a strong ridge if rows are few and features many. They must be None if
+        `estimator` is given.
     n_pairs : int, default=50
         Number of pairs of complementary halves; there are twice as many fits.
     threshold : float or "auto", default="auto"
-        The selection frequency from which on a feature is stable: above 0.5, at most 1. "auto" is the lowest
+        The least selection frequency of a stable feature: above 0.5, at most 1. "auto" is the lowest
         threshold for which `bound` is at most `max_false`.
     max_false : float, default=1.0
         The expected number of features selected by chance that ``threshold="auto"`` allows.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
-        The bound that "auto" uses. The first always holds; the others assume something about the distribution
-        of the number of halves that select a feature, see :func:`~kmargin.stability_bounds`.
+        The bound that "auto" uses. "worst_case" always holds; the others assume something about the
+        distribution of the number of halves that select a feature, see :func:`~kmargin.stability_bounds`.
     standardize : bool, default=True
-        Scale the features of each half to variance 1, using its own rows.
+        Scale the features of each half to variance 1, using the rows of this half alone.
     n_jobs : int or None, default=None
         Number of halves fitted in parallel, as in :class:`~kmargin.SparseSVC`; the result is exactly the same
         for any number.
@@ -154,7 +151,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     frequencies_ : ndarray of shape (n_features,)
         Selection frequency of each feature: the proportion of halves that select it.
     group_frequencies_ : ndarray of shape (n_groups,)
-        The same for groups, named in ``groups_``; without groups each feature is a group.
+        Selection frequency of each group, named in ``groups_``; without groups each feature is a group.
     support_ : ndarray of int
         Indices of the stable features; with groups all features of the stable groups.
     q_ : float
@@ -162,8 +159,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     n_candidates_ : int
         Number of features (or groups) to select from, without those that are always or never in.
     threshold_ : float
-        The selection frequency from which on a feature is stable: `threshold`, rounded up to whole halves, or
-        the result of "auto".
+        The least selection frequency of a stable feature: `threshold`, rounded up to whole halves, or the
+        result of "auto".
     bounds_ : SelectionBounds
         Upper bounds on the expected number of stable features of low selection probability: `worst_case`,
         `unimodal`, `r_concave`.
@@ -207,16 +204,16 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
-        """Fit to both halves of each pair and count the selections.
+        """Fit a model to both halves of each pair, and count how often each feature is selected.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            In memory.
+            The features, in memory.
         y : array-like of shape (n_samples,)
             The classes, each with at least two rows.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Passed to the fits. Rows of weight zero are left out.
+            Sample weights for the fits. Rows of weight zero are left out.
         groups : array-like of shape (n_samples,) or None, default=None
             Rows of one group (a patient, say) are in the same half.
 
@@ -238,7 +235,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
             self.estimator_ = SparseSVC(DEFAULT_K if self.k is None else self.k, C=C)
         else:
             self.estimator_ = clone(self.estimator)
-            if not request.is_empty:  # the halves are arrays, whose columns have no names
+            if not request.is_empty:  # replace names by positions: halves are arrays, without column names
                 by_place = request.by_place(self.n_features_in_, names)
                 last_step(self.estimator_).set_params(**by_place._asdict())
         self._count(self.estimator_, rows, units)
@@ -257,17 +254,17 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         return self
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
-        """Return the bounds at another threshold.
+        """Return upper bounds on the expected number of features selected by chance, at another threshold.
 
         Parameters
         ----------
         threshold : float
-            Above 0.5, at most 1.
+            The least selection frequency of a stable feature; above 0.5, at most 1.
 
         Returns
         -------
         SelectionBounds
-            For the parameters of this selection.
+            Bounds on the expected number of features that would be stable by chance.
         """
         check_is_fitted(self, "q_")
         return stability_bounds(self.n_candidates_, self.q_, threshold, self.n_pairs_)
@@ -280,12 +277,12 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         max_false : float
             Acceptable expected number of features selected by chance.
         bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
-            Which bound.
+            The bound to use, an attribute of `bounds_`.
 
         Returns
         -------
         float or None
-            None if the bound is larger even at a threshold of 1.
+            The threshold; None if the bound is larger than `max_false` even at a threshold of 1.
         """
         check_is_fitted(self, "q_")
         check_max_false(max_false)
@@ -297,13 +294,13 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         return None
 
     def summary(self) -> "pd.DataFrame":
-        """Return all features as a pandas data frame, the most frequent first.
+        """Return all features as a pandas data frame, those with the highest selection frequency first.
 
         Returns
         -------
         pandas.DataFrame
-            `feature`, `frequency`, `always_in`, `stable`; with groups also `group` (the feature's own name if
-            it is in none) and `group_frequency`.
+            The columns `feature`, `frequency`, `always_in` and `stable`; with groups also `group` (the name
+            of the feature if it is in no group) and `group_frequency`.
         """
         import pandas as pd
 
@@ -331,7 +328,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         return np.append(stable, False)[self._unit_of]  # features of no unit have index -1
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
-        """Fit the model to all halves, and set the selection frequencies of features and groups, and `q_`."""
+        """Fit the model to all halves; set the selection frequencies and `q_`, the mean number of units."""
         seed = validation.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs
@@ -344,7 +341,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
                 blueprint, samples, procedure = model._prepare_fit(rows.X, rows.y, rows.weights)
                 blueprint = replace(blueprint, standardize=self.standardize or blueprint.standardize)
                 procedure = Procedure(procedure.solver, self.n_jobs, seed, self.verbose)
-                k = blueprint.resolve_k(model.k, samples)
+                k = validation.resolve_k(model.k, units.n_units, blueprint.unit_label, units.fixed.sum())
                 parts = (blueprint.part(samples, half) for half, _ in halves)
                 n_classes = len(samples.classes)
                 fits = fit_parts(blueprint, parts, len(halves), n_classes, [model.C], [k], procedure, LABEL)

@@ -1,1 +1,1 @@
-"""From parameters and samples to problems, and from solutions to models."""
+"""Make problems of an estimator's parameters and samples, solve them, and make models of the solutions."""

@@ -46,10 +46,10 @@ class Kernel:
         return self._checked(K, X)
 
     def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """Standardise X and the points; change sparse ones so that they have the same kernel values.
+        """Standardise X and the points; if sparse, do not centre them, but keep the kernel values the same.
 
         The "rbf" kernel does not depend on the centre c. The other kernels are functions of (x - c)'(z - c),
-        which is the product of (x, c'c - c'x, 1) and (z, 1, -c'z): two columns are added.
+        which is the product of (x, c'c - c'x, 1) and (z, 1, -c'z), so sparse matrices get two more columns.
         """
         if self.scaling is None:
             return X, points
@@ -96,7 +96,7 @@ class Kernel:
         return K
 
     def quickly(self, X: Matrix, points: Matrix) -> Matrix:
-        """Compute K(x, z) as `__call__` does, up to rounding error, but "rbf" by one faster matrix product.
+        """Compute K(x, z) for all rows of X and `points`; for "rbf", by a single matrix product, to be fast.
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
@@ -157,8 +157,8 @@ class KernelInputs:
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
         self.points = points
-        self.columns = columns  # of the kernel matrix: the index of each point in the training data
-        self.cache_size = cache_size  # the memory that `times` may use, in MB
+        self.columns = columns  # the index of each point in the training data
+        self.cache_size = cache_size  # the memory for kernel values at a time, in MB
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.kernel is None:  # X is a precomputed kernel matrix
@@ -166,7 +166,7 @@ class KernelInputs:
         return self.kernel.quickly(X, self.points).astype(X.dtype, copy=False)
 
     def of(self, places: Indices) -> "KernelInputs":
-        """The same function for a subset of the points, those at the indices `places`."""
+        """Return the same function for a subset of the training points, those at the indices `places`."""
         points = self.points if self.kernel is None else self.points[places]
         return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
 

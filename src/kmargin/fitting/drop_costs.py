@@ -1,4 +1,4 @@
-"""What each selected feature contributes: the objective without it, and the best replacement."""
+"""How much each selected feature contributes: the objective without it or with its best replacement."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,8 +46,8 @@ def find_stand_ins(
 ) -> list[Worth]:
     """Compute the drop cost and the `n_best` best replacements of each unit of a model.
 
-    The units of the model are those of its features `used`; binary classifiers share them. Units that
-    must always be in the model get no replacements.
+    A unit is a feature or a group of features; `used` has the features of the model. Units that must always
+    be in the model get no replacements.
     """
     units = blueprint.units(samples)
     in_use = np.unique(units.unit_of_each_column[used])
@@ -71,7 +71,7 @@ def improve_by_exchanges(
     procedure: Procedure,
     n_best: int = 2,
 ) -> tuple[GridFit | None, list[Worth]]:
-    """Exchange one unit of a model at a time for its best replacement while that lowers the objective.
+    """Exchange units (features or groups) of a model, one at a time, while this lowers the objective.
 
     Returns the fit after the last exchange (None if no exchange was made), and the drop costs and
     replacements of the units of the resulting model.
@@ -94,19 +94,19 @@ def relative_change(value: float, base: float) -> float:
 
 
 def mean_objective(fit: GridFit) -> float:
-    """The mean objective of the binary classifiers of the only model of a grid with one C and one k."""
-    return float(np.mean([solution.objective for solution in fit.solutions(0, 0)]))
+    """The mean objective of the binary classifiers of a fit with only one C and one k."""
+    return float(np.mean([solution.objective for solution in fit.paths[0].solutions[0]]))
 
 
 class _ConstrainedFits:
-    """Fits models in which some units must be used and others must not."""
+    """Fits models in which some units (features or groups) must be used and others must not."""
 
     def __init__(self, blueprint: LinearBlueprint, samples: Samples, C: float, procedure: Procedure) -> None:
         self.blueprint, self.samples, self.C, self.procedure = blueprint, samples, C, procedure
-        self.request = blueprint.request.by_place(samples.n_features, blueprint.names)
+        self.request = blueprint.request.by_place(samples.X.shape[1], blueprint.names)
 
     def fit(self, always: Sequence[Indices], never: Sequence[Indices] = (), n_more: int = 0) -> GridFit:
-        """Fit the units `always` and the best `n_more` others, without the units `never`."""
+        """Fit a model with the units `always` and the best `n_more` others, and without the units `never`."""
         avoid = [*(self.request.avoid or ()), *(int(j) for columns in never for j in columns)]
         keep = [int(j) for columns in always for j in columns]
         request = UnitRequest(self.request.groups, keep or None, avoid or None, self.request.signs)
@@ -116,9 +116,9 @@ class _ConstrainedFits:
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
     ) -> list[StandIn]:
-        """Find the best units to add to those in `always` in place of the unit with columns `own`.
+        """Return the best replacements of the unit with columns `own` beside the units `always`, best first.
 
-        Costs are relative to the objective `whole` of the model with `own`. The best unit comes first.
+        Costs are relative to `whole`, the objective of the model that has the unit to replace.
         """
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])
@@ -126,7 +126,7 @@ class _ConstrainedFits:
         n_left = self.blueprint.units(self.samples).n_units - len(always) - 1
         for _ in range(min(n_best, n_left)):
             fit = self.fit(always, never, n_more=1)
-            used = np.unique(np.concatenate([solution.support for solution in fit.solutions(0, 0)]))
+            used = np.unique(np.concatenate([solution.support for solution in fit.paths[0].solutions[0]]))
             added = np.setdiff1d(used, stays)
             if not len(added):
                 break  # no other unit lowers the objective

@@ -13,7 +13,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from kmargin.core import squared_hinge, validation
-from kmargin.core.labels import class_pairs
+from kmargin.core.arrays import Vector
+from kmargin.core.labels import Pair, class_pairs
 from kmargin.core.linalg import one_blas_thread
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.core.units import Units
@@ -34,7 +35,7 @@ Grid = list[list[tuple[Solution, ...]]]  # grid[c][i]: the solution of each bina
 
 
 class Procedure(NamedTuple):
-    """The solver and the parameters of an estimator that say how to run it, not what to fit."""
+    """The solver, and the parameters of an estimator that say how to run the solver, not what to fit."""
 
     solver: Solver = Exchange()
     n_jobs: int | None = None
@@ -44,17 +45,13 @@ class Procedure(NamedTuple):
 
 @dataclass(frozen=True)
 class GridFit:
-    """Models fitted over a grid: `row` is an index into the values of C, `column` one into those of k."""
+    """Models for every C and k: in its methods, `row` is an index into the Cs and `column` into the ks."""
 
-    paths: Sequence[SparsityPath]  # one for each C
-    designs: Any = None  # the designs that were fitted; None for a fold, whose rows are not kept
-
-    def solutions(self, row: int, column: int) -> tuple[Solution, ...]:
-        """The solutions of one model, one for each binary classifier."""
-        return self.paths[row].solutions[column]
+    paths: Sequence[SparsityPath]  # for each C, the models of all k
+    designs: Any = None  # the design matrices of the fit; None for a fold, whose rows are not kept
 
     def decisions(self, row: int, column: int) -> Any:
-        """The decision function of one model; see `SparsityPath.machines`."""
+        """A function from X to the decision values of one model, a column for each binary classifier."""
         return self.paths[row].machines(column)
 
 
@@ -72,7 +69,8 @@ def fit_grid(
 
     Warns if the solver has not converged for the last C and ``ks[chosen]``, or any k if `chosen` is None.
     """
-    designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, label)
+    n_classes = len(samples.classes)
+    ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
     paths = [blueprint.path([designs] * len(ks), samples, row, ks) for row in grid]
     _warn(blueprint, samples, grid[-1] if chosen is None else [grid[-1][chosen]], ks[chosen or 0])
     return GridFit(paths, designs)
@@ -88,14 +86,15 @@ def refit(
 ) -> GridFit:
     """Fit the path over the ks at the last C after a cross-validation has chosen that C and ``ks[column]``.
 
-    The model of the chosen k is fitted once more without the other Cs and ks, so that it is the one that
-    an estimator with this C and k would give. Where it is better than the model of a larger k, it takes that
-    place, too. Warns if the solver has not converged for it.
+    The model of the chosen k is fitted once more without the other Cs and ks, so that it equals the model of
+    an estimator with this C and k. It also replaces models of larger k that have a higher objective. Warns
+    if the solver has not converged for the chosen model.
     """
-    designs, grid = _solve_all(blueprint, samples, Cs, ks, procedure, "refit")
+    given = blueprint, [samples], 1, len(samples.classes)
+    ((_, designs, grid),) = _solve_parts(*given, Cs, ks, procedure, "refit")
     last, of_each_k = grid[-1], [designs] * len(ks)
     if len(Cs) * len(ks) > 1:
-        designs, ((final,),) = _solve_all(blueprint, samples, Cs[-1:], [ks[column]], procedure, "refit")
+        ((_, designs, ((final,),)),) = _solve_parts(*given, Cs[-1:], [ks[column]], procedure, "refit")
         last[column], of_each_k[column] = final, designs
         for place, k in enumerate(ks):
             if procedure.solver.is_monotone and k > ks[column] and total(final) < total(last[place]) * BETTER:
@@ -116,8 +115,8 @@ def fit_parts(
 ) -> Iterator[GridFit]:
     """Fit a grid to each of several subsets of the samples, such as the training rows of each fold.
 
-    `parts` is an iterator over `n_parts` subsets. They are made when they are needed, and neither their
-    rows nor the traces of solvers are kept.
+    `parts` is an iterator over `n_parts` subsets. Each subset is made when it is needed, and neither its
+    rows nor the solver's record of iterations is kept.
     """
     solver = procedure.solver.in_folds()
     for samples, designs, grid in _solve_parts(
@@ -130,21 +129,6 @@ def fit_parts(
         yield GridFit(paths)
 
 
-def _solve_all(
-    blueprint: Blueprint,
-    samples: Samples,
-    Cs: Sequence[float],
-    ks: Sequence[int],
-    procedure: Procedure,
-    label: str,
-) -> tuple[Designs, Grid]:
-    n_classes = len(samples.classes)
-    n_jobs = samples.n_at_once(procedure.n_jobs, len(class_pairs(n_classes, blueprint.multi_class)))
-    procedure = procedure._replace(n_jobs=n_jobs)
-    ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
-    return designs, grid
-
-
 def _solve_parts(
     blueprint: Blueprint,
     parts: Iterable[Any],
@@ -155,10 +139,10 @@ def _solve_parts(
     procedure: Procedure,
     label: str,
 ) -> Iterator[tuple[Any, Designs, Grid]]:
-    """Solve every C and k on each of the sample subsets `parts`; yield subset, designs and solutions."""
-    n_machines = len(class_pairs(n_classes, blueprint.multi_class))
-    is_joint = blueprint.shared and n_machines > 1
-    n_tasks = 1 if is_joint else n_machines
+    """Solve every C and k on each subset of samples in `parts`; yield subset, designs and solutions."""
+    pairs = class_pairs(n_classes, blueprint.multi_class)
+    is_joint = blueprint.shared and len(pairs) > 1
+    tasks_of_part = [tuple(pairs)] if is_joint else [(pair,) for pair in pairs]
     under_way: deque[tuple[Any, Designs]] = deque()  # subsets whose solutions are not complete yet
 
     def tasks() -> Iterator[Task]:
@@ -166,28 +150,24 @@ def _solve_parts(
             designs = blueprint.designs(samples, ks[0])
             under_way.append((samples, designs))
             units = blueprint.problem_units(samples, designs, procedure.solver, is_joint)
-            machines = samples.machines(blueprint.multi_class)
-            if is_joint:
-                yield Task(designs, tuple(machines), units)
-                continue
-            for machine in machines:
-                yield Task(designs, (machine,), units)
+            for own_pairs in tasks_of_part:
+                yield Task(designs, own_pairs, units)
 
-    grids = solve_tasks(tasks(), n_tasks * n_parts, Cs, ks, procedure, label)
+    grids = solve_tasks(tasks(), len(tasks_of_part) * n_parts, Cs, ks, procedure, label)
     for _ in range(n_parts):
         grid = next(grids)
-        for of_next_machine in islice(grids, n_tasks - 1):
+        for of_next_task in islice(grids, len(tasks_of_part) - 1):
             for row, column in np.ndindex(len(Cs), len(ks)):
-                grid[row][column] += of_next_machine[row][column]
+                grid[row][column] += of_next_task[row][column]
         yield *under_way.popleft(), grid
-    next(grids, None)  # `solve_tasks` goes on to its end, where it closes the progress bar
+    next(grids, None)  # lets the generator `solve_tasks` run to its end, where it closes the progress bar
 
 
 def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int) -> None:
     """Warn if `signs` leaves the first model without features, and if a solver stopped before it converged.
 
-    There is one warning for each such status. Runs that stopped close to S_k cause no warning while a
-    fold of a cross-validation is fitted.
+    There is one warning for each status of such a solver. While a fold of a cross-validation is fitted, runs
+    that stopped close to the set of sparse vectors cause no warning.
     """
     has_signs = blueprint.request.signs is not None and blueprint.units(samples).signs.any()
     if has_signs and largest_k > 0 and not any(len(solution.support) for solution in models[0]):
@@ -210,11 +190,11 @@ def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int
 
 
 class Task(NamedTuple):
-    """A problem for one call of a solver: one binary problem, or several that share their units."""
+    """A problem for one call of a solver: a binary problem, or several that share one set of features."""
 
     designs: Designs
-    machines: tuple[Any, ...]  # the rows and labels of each binary problem, in the form `designs` takes
-    units: Units | None = None  # None: each distinct column of the only binary problem is a unit
+    pairs: tuple[Pair, ...]  # the classes of each binary problem
+    units: Units | None = None  # what k counts; None: each distinct column of the only binary problem
 
 
 def solve_task(
@@ -225,19 +205,18 @@ def solve_task(
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
 ) -> Grid:
-    """Solve a task for every C and k; the solutions have the scale and the precision of the user's data."""
+    """Solve a task for every C and k; coefficients are in the units and the precision of the user's X."""
     designs, units, binary, ridges = task.designs, task.units, [], []
-    for machine in task.machines:
-        one, lams_of_one = designs.problem(machine, Cs)
+    for pair in task.pairs:
+        one, lams_of_one = designs.problem(pair, Cs)
         binary.append(one)
         ridges.append(lams_of_one)
     lams = np.transpose(ridges).tolist()
     if units is None:
         design = binary[0].design
         units = Units.of_columns(design.n_features)
-        distinct = design.distinct_columns if solver.skips_repeats else units.columns
-        if len(distinct) < design.n_features:
-            units = units.without_copies(np.setdiff1d(units.columns, distinct))
+        if solver.skips_repeats and len(design.repeated_columns):
+            units = units.without_copies(design.repeated_columns)
     problem = Problem(tuple(binary), units)
     to_round = designs.dtype == np.float32 and isinstance(binary[0], ArrayProblem)
     solutions = solver.solve_grid(problem, lams, ks, rng)
@@ -245,7 +224,7 @@ def solve_task(
     for row in lams:
         models = []
         for solution in islice(solutions, len(ks)):
-            model = tuple(map(designs.restore, solution))
+            model = solution if designs.scaling is None else tuple(map(designs.restore, solution))
             if to_round:
                 own: Any = problem.with_ridges(row).binary
                 model = tuple(map(in_single_precision, model, repeat(designs), own))
@@ -257,7 +236,7 @@ def solve_task(
 
 
 def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Round a solution to float32; if that makes it worse than the intercept alone, return the latter."""
+    """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept."""
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
     if rounded.objective <= alone.objective:
@@ -274,13 +253,14 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
     A coefficient that becomes 0 leaves the support.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # on overflow the caller takes the intercept alone
-        coef = solution.coef.astype(np.float32).astype(np.float64)
+        coef: Vector = solution.coef.astype(np.float32).astype(np.float64)
         support, coef = solution.support[coef != 0], coef[coef != 0]
         intercept = float(np.float32(solution.intercept))
         rounded = replace(solution, support=support, coef=coef, intercept=intercept)
-        scaled = designs.unrestore(rounded)
-        decision = problem.design.product(scaled.support, scaled.coef) + scaled.intercept
-        ridge = problem.lam / 2 * float(scaled.coef @ scaled.coef) if len(coef) else 0.0
+        if designs.scaling is not None:
+            coef, intercept = designs.scaling.scale_coefs(support, coef, intercept)
+        decision = problem.design.product(support, coef) + intercept
+        ridge = problem.lam / 2 * float(coef @ coef) if len(coef) else 0.0
         loss = squared_hinge.mean_loss(decision, problem.y, problem.weights)
         return replace(rounded, objective=loss + ridge)
 
@@ -291,9 +271,9 @@ def total(model: tuple[Solution, ...]) -> float:
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
-    """Replace a model by the one of the next smaller k where that has the lower objective, due to rounding.
+    """Replace a model by that of the next smaller k if, because of rounding, the latter's objective is lower.
 
-    The models are ordered by descending k, before and after.
+    Both the argument and the result are ordered by descending k.
     """
     totals = [total(model) for model in descending]
     for place in range(len(descending) - 2, -1, -1):
@@ -303,7 +283,7 @@ def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, 
 
 
 def solve_tasks(
-    tasks: Iterable[Task],
+    tasks: Iterator[Task],
     n_tasks: int,
     Cs: Sequence[float],
     ks: Sequence[int],
@@ -313,26 +293,28 @@ def solve_tasks(
     """Yield the solutions of each task for every C and k, in the order of the tasks.
 
     `Cs` ascend and `ks` descend. Solutions must not depend on the number of workers. Therefore one worker
-    solves all values of C of a task, each from the supports of the previous one, and BLAS uses one thread
-    if there are several tasks, because with more threads it sums in another order. joblib is asked for
-    threads, which suffice since compiled code releases the GIL; the caller may configure another backend.
+    solves all values of C of a task, each starting from the supports of the previous C, and BLAS uses one
+    thread if there are several tasks, because with more threads it sums in another order. joblib is asked
+    for threads, since compiled code releases the GIL; the caller may configure another backend.
     """
     solver, n_jobs, random_state, verbose = procedure
     seed = validation.resolve_seed(random_state)
-    n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
     # a single task may use all threads of BLAS, whatever n_jobs is
     threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
     with progress_bar(label, n_tasks * len(Cs) * len(ks), verbose) as bar, threads:
+        first = next(tasks)
+        tasks = chain([first], tasks)
+        n_jobs = first.designs.default_n_jobs if n_jobs is None else n_jobs
+        n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
         if n_workers == 1:
+            del first  # frees the rows of the first task, which are not needed once it has been solved
             on_solution = bar.advance if verbose else None
             for index, task in enumerate(tasks):
                 yield solve_task(task, Cs, ks, solver, np.random.default_rng([seed, index]), on_solution)
             return
-        tasks = iter(tasks)
-        first = next(tasks)
         jobs = (
             delayed(solve_batch)(*batch, Cs, ks, solver, seed)
-            for batch in make_batches(chain([first], tasks), n_tasks, n_workers)
+            for batch in make_batches(tasks, n_tasks, n_workers)
         )
         try:
             for grids in make_pool(n_jobs, in_this_process=first.designs.stays_here)(jobs):
@@ -345,8 +327,8 @@ def solve_tasks(
 
 def make_batches(
     tasks: Iterable[Task], n_tasks: int, n_workers: int
-) -> Iterator[tuple[Designs, list[tuple[tuple[Any, ...], Units | None]], int]]:
-    """Yield batches of tasks: their common designs, the other fields of each task, the index of the first.
+) -> Iterator[tuple[Designs, list[tuple[tuple[Pair, ...], Units | None]], int]]:
+    """Yield batches of tasks: their common designs, each task's other fields, the index of the first task.
 
     The designs are sent to a worker once per batch. Batches are long at first, which saves communication,
     and single tasks at the end, so that all workers finish at about the same time.
@@ -360,7 +342,7 @@ def make_batches(
 
 def solve_batch(
     designs: Designs,
-    parts: Sequence[tuple[tuple[Any, ...], Units | None]],
+    parts: Sequence[tuple[tuple[Pair, ...], Units | None]],
     first: int,
     Cs: Sequence[float],
     ks: Sequence[int],
@@ -381,7 +363,7 @@ def solve_batch(
 def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
     """Make joblib workers, which return the result of each batch as soon as it is done.
 
-    The backends "multiprocessing" and "ray" cannot do so and return all results at the end.
+    The joblib backends "multiprocessing" and "ray" can only return all results at the end.
     """
     sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
     try:

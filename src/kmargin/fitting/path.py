@@ -101,8 +101,8 @@ class SparsityPath(Summarized):
     n_features_in : int
         The number of features.
     inputs : KernelInputs or None
-        For kernel models, the function from X to the kernel values that `coefs` are multiplied with: those
-        with the training points in rows ``inputs.columns``. None for linear models.
+        For kernel models, the function from X to its kernel values with the training points in rows
+        ``inputs.columns``, which are multiplied by `coefs`. None for linear models.
     counted : str
         The plural noun for what k counts, such as "features" or "groups".
     unit_of : ndarray of int or None
@@ -228,9 +228,9 @@ class SparsityPath(Summarized):
         -------
         pandas.DataFrame
             The columns `k`, `machine` (the name of the binary classifier), `objective`, `n_iter`, `status`
-            and `n_nonzero`, its number of nonzero coefficients. `n_units` and `n_features_used` are of the
-            whole model with this k: how many of what k counts (features, groups or training points) it
-            uses, and how many features or, with a kernel, training points.
+            and `n_nonzero`, its number of nonzero coefficients. For the model of all classifiers with this
+            k, `n_units` is the number of units it uses (what k counts: features, groups or training points)
+            and `n_features_used` its number of features or, with a kernel, training points.
         """
         import pandas as pd
 
@@ -273,7 +273,7 @@ class SparsityPath(Summarized):
 
     def _used(self, position: int) -> Indices:
         """The columns of `coefs` with a nonzero coefficient in at least one binary classifier."""
-        if self.inputs is not None:  # the supports of solutions are indices of candidates, not columns
+        if self.inputs is not None:  # in a kernel model, `support` has indices of candidates, not columns
             return np.flatnonzero(self.by_k[position].any(axis=0))
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 

@@ -15,7 +15,7 @@ _said: list[str] = []  # messages that this process has written, so that none is
 
 
 def announce_compilation(say: Callable[[str], Any]) -> None:
-    """Say once in a process that functions will be compiled, if their machine code is not on disk."""
+    """Pass to `say`, once in a process, a notice that functions will be compiled, unless they are cached."""
     from kmargin.core.jit import has_cached_code  # imported here because importing numba is slow
     from kmargin.solvers.search.panels import try_exchanges
 
@@ -25,7 +25,7 @@ def announce_compilation(say: Callable[[str], Any]) -> None:
 
 
 class Bar(AbstractContextManager["Bar"]):
-    """A progress bar that shows nothing, for ``verbose=0``; the base class of the others."""
+    """A progress bar that shows nothing, for ``verbose=0``; the base class of the other progress bars."""
 
     def advance(self, steps: int = 1) -> None:
         """Add to the number of finished steps."""
@@ -35,7 +35,7 @@ class Bar(AbstractContextManager["Bar"]):
 
 
 class TextBar(Bar):
-    """Progress as text: a line per tenth of the steps, and a first one if functions will be compiled."""
+    """Progress as text: a line per tenth of the steps, after a notice if functions will be compiled."""
 
     def __init__(self, label: str, total: int) -> None:
         self.label, self.total, self.done = label, max(total, 1), 0

@@ -1,4 +1,4 @@
-"""What the parameters of an estimator mean for the problem to solve, and how solutions become decisions."""
+"""`Blueprint`: makes problems of an estimator's parameters, and decision functions of their solutions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,16 +11,15 @@ from scipy.sparse import issparse
 from kmargin.core import validation
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design
-from kmargin.core.labels import SCHEMES, Machine, make_machines, normalize
-from kmargin.core.problem import ArrayProblem
-from kmargin.core.scaling import Scaling, unit_variance_scaling
+from kmargin.core.labels import SCHEMES, Pair, class_pairs, label_rows, normalize
+from kmargin.core.scaling import Scaling
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import RepeatedFeaturesWarning, called_for_a_fold, warn_caller
-from kmargin.data.design import distinct_rows, make_design, n_bytes, variance_of_entries
+from kmargin.data.design import distinct_rows, variance_of_entries
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import MEGABYTE, KernelDesign, scaled
 from kmargin.data.samples import Designs, Samples
-from kmargin.data.samples.array import ArraySamples, array_problem
+from kmargin.data.samples.array import ArrayDesigns, ArraySamples
 from kmargin.fitting.decisions import KERNELS, Kernel, KernelInputs
 from kmargin.fitting.path import LinearCoefs, Models, SparsityPath
 from kmargin.solvers.solver import Solver
@@ -40,7 +39,7 @@ class Decisions(Protocol):
 class Blueprint(ABC):
     """All parameters of an estimator that define the optimisation problem, except k and C.
 
-    Subclasses define it for linear and kernel models; their fields have the estimators' parameter names.
+    There are subclasses for linear and for kernel models; their fields are named like the parameters.
     """
 
     multi_class: str = "ovo"
@@ -55,7 +54,7 @@ class Blueprint(ABC):
 
     @property
     @abstractmethod
-    def things(self) -> str:
+    def unit_label(self) -> str:
         """The plural noun for what k counts ("features", "groups", "training points"), for messages."""
 
     def check(self) -> None:
@@ -69,43 +68,10 @@ class Blueprint(ABC):
 
     @abstractmethod
     def problem_units(self, samples: Any, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        """The units of the problem for the solver; None if each binary problem has its own distinct columns.
+        """What k counts in the problem for the solver; None: the distinct columns of each binary problem.
 
-        `is_joint` says whether several binary problems are solved together and share their units.
+        `is_joint` says whether several binary problems are solved together with the same features or points.
         """
-
-    def resolve_k(self, k: Any, samples: Any) -> int:
-        """Convert the parameter `k` of an estimator to an int.
-
-        Raises ValueError if it is less than the number of units that must always be in the model.
-        """
-        units = self.units(samples)
-        k = validation.resolve_k(k, units.n_units, self.things)
-        if k < units.fixed.sum():
-            raise self._too_small(k, units)
-        return k
-
-    def resolve_ks(self, ks: Any, samples: Any, n_default: int | None = None) -> list[int]:
-        """Convert the parameter `ks` of an estimator to a descending list; see `validation.resolve_ks`.
-
-        Values below the number of units that must always be in the model raise ValueError if the user listed
-        them, and are left out of a default grid.
-        """
-        units = self.units(samples)
-        resolved = validation.resolve_ks(ks, units.n_units, n_default, self.things)
-        least = int(units.fixed.sum())
-        if np.iterable(ks):
-            if resolved[-1] < least:
-                raise self._too_small(resolved[-1], units)
-            return resolved
-        return [k for k in resolved if k >= least] or [least]
-
-    def _too_small(self, k: int, units: Units) -> ValueError:
-        n_fixed = int(units.fixed.sum())
-        return ValueError(
-            f"k={k} is less than the {n_fixed} {self.things} in `keep`, which count in k. "
-            f"Use k >= {n_fixed}, or keep fewer."
-        )
 
     @abstractmethod
     def largest_default(self, samples: Any) -> int:
@@ -117,7 +83,7 @@ class Blueprint(ABC):
 
     @abstractmethod
     def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
-        """The features of the samples `rows`, in the form that a model fitted to `train` expects as X."""
+        """Return X for predicting the samples `rows` with a model fitted to the samples `train`."""
 
     @abstractmethod
     def designs(self, samples: Any, k: int = 0) -> Any:
@@ -125,12 +91,12 @@ class Blueprint(ABC):
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        """Make the path of the models for each k from their solutions and the designs they were fitted to."""
+        """Make the `SparsityPath`, the models for each k, from their solutions and their design matrices."""
 
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """Make the path from solutions and coefficients for each k; `more` are further fields of the path."""
+        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` are its other fields."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         intercepts, objectives = np.empty((2, len(models), len(models[0])))
         for at, m in np.ndindex(intercepts.shape):
@@ -138,13 +104,13 @@ class Blueprint(ABC):
         return SparsityPath(
             ks=np.array(ks),
             by_k=by_k,
-            intercepts=put(intercepts.astype(samples.dtype)),
+            intercepts=put(intercepts.astype(samples.X.dtype)),
             objectives=put(objectives),
             solutions=tuple(models),
-            classes=samples.labels,
+            classes=samples.classes if samples.given_classes is None else samples.given_classes,
             multi_class=self.multi_class,
-            n_features_in=samples.n_features,
-            counted=self.things + (" of each binary classifier" if is_each else ""),
+            n_features_in=samples.X.shape[1],
+            counted=self.unit_label + (" of each binary classifier" if is_each else ""),
             **more,
         )
 
@@ -152,16 +118,15 @@ class Blueprint(ABC):
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
     """Find the features to warn of because they equal an earlier feature and so are never used.
 
-    Constant features are not among them, since no model uses them anyway. Nor are features of sparse
-    matrices, where equal columns are common, such as words that always occur together.
+    There is no warning of constant features, which no model uses anyway, nor of features of sparse matrices,
+    where equal columns are common, such as words that always occur together.
     """
     if not solver.skips_repeats or issparse(getattr(samples, "X", None)):
         return np.arange(0)
     repeats = samples.repeated_columns
     if len(repeats) == 0:
         return repeats
-    constant = samples.designs(fit_intercept=True, standardize=True).are_constant
-    return repeats[~constant[repeats]]
+    return repeats[~samples.unit_variance_scaling(fit_intercept=True).are_constant[repeats]]
 
 
 def warn_of_repeats(samples: Samples, solver: Solver) -> None:
@@ -172,10 +137,9 @@ def warn_of_repeats(samples: Samples, solver: Solver) -> None:
     repeats = repeats_to_report(samples, solver)
     if len(repeats) and not called_for_a_fold():
         some = ", ".join(map(str, repeats[:5])) + (", ..." if len(repeats) > 5 else "")
-        which = f"1 feature repeats an earlier one (column {some})"
-        if len(repeats) > 1:
-            which = f"{len(repeats)} features repeat an earlier one (columns {some})"
-        warn_caller(f"{which}: only the first of each is used.", RepeatedFeaturesWarning)
+        which = "1 feature repeats" if len(repeats) == 1 else f"{len(repeats)} features repeat"
+        text = f"{which} an earlier one (column {some}): only the first of each is used."
+        warn_caller(text, RepeatedFeaturesWarning)
 
 
 @dataclass(frozen=True)
@@ -186,11 +150,11 @@ class LinearBlueprint(Blueprint):
     names: tuple[str, ...] | None = None  # the names of the features
 
     @property
-    def things(self) -> str:
+    def unit_label(self) -> str:
         return "features" if self.request.groups is None else "groups"
 
     def units(self, samples: Samples) -> Units:
-        return self.request.resolve(samples.n_features, self.names)
+        return self.request.resolve(samples.X.shape[1], self.names)
 
     def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
         is_plain = self.request.is_empty
@@ -202,7 +166,7 @@ class LinearBlueprint(Blueprint):
         return units
 
     def largest_default(self, samples: Samples) -> int:
-        return samples.n_samples
+        return samples.X.shape[0]
 
     def part(self, samples: Any, rows: Indices) -> Samples:
         return samples.to_fit(rows)
@@ -216,7 +180,7 @@ class LinearBlueprint(Blueprint):
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
         return self._make_path(
             models,
-            LinearCoefs(models, samples.dtype),
+            LinearCoefs(models, samples.X.dtype),
             ks,
             samples,
             unit_of=None if self.request.groups is None else self.units(samples).unit_of_each_column,
@@ -230,8 +194,8 @@ class LinearBlueprint(Blueprint):
 CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
-class KernelDesigns(Designs):
-    """The designs of binary problems with a kernel: K diag(y), where K has a column per candidate point.
+class KernelDesigns(ArrayDesigns):
+    """Makes binary problems with a kernel. A design is K diag(y), where K has a column per candidate point.
 
     Candidates are the points that may get a nonzero coefficient: the distinct training points of the binary
     problem, or a random sample of them if `n_candidates` or the memory budget requires it. Rows are never
@@ -242,29 +206,20 @@ class KernelDesigns(Designs):
     Up to `cache_size` MB the matrix is stored; beyond that, its entries are computed when they are needed.
     """
 
-    def __init__(
-        self,
-        X: Matrix,
-        kernel: Kernel | None,
-        fit_intercept: bool,
-        *,
-        weights: Vector,  # the weight of each row
-        cache_size: float,
-        n_candidates: int | None = None,  # None: as many as the memory budget allows
-        k: int = 0,  # the largest number of points that a model may use
-        seed: int = 0,
-        codes: Indices,  # the class of each row
-        shared: bool = False,
-    ) -> None:
-        super().__init__(X.dtype, fit_intercept, scaling=None)
-        self.X, self.weights, self.codes, self.shared = X, weights, codes, shared
-        self.kernel, self.cache_size, self.n_candidates, self.k = kernel, cache_size, n_candidates, k
-        self.seed = seed
-        self._candidates: dict[tuple[int | None, int], Indices] = {}
+    def __init__(self, blueprint: "KernelBlueprint", samples: ArraySamples, k: int = 0) -> None:
+        super().__init__(samples, blueprint.fit_intercept)
+        self.kernel, self.cache_size = blueprint.make_kernel(samples), blueprint.cache_size
+        # number of candidate points; None means as many as the memory budget allows
+        self.n_candidates = validation.resolve_n_candidates(blueprint.n_candidates, len(samples.codes))
+        self.k = k  # the largest number of points that a model may use
+        self.shared = blueprint.shared and len(samples.classes) > 2
+        self.seed = validation.resolve_seed(blueprint.random_state)
+        self._candidates: dict[Pair, Indices] = {}
 
-    def __call__(self, machine: Machine) -> Design:
-        rows, candidates = self._rows(machine), self.candidates(machine)
-        signs = self.signs(machine, candidates)
+    def design(self, pair: Pair, rows: Indices | None) -> Design:
+        rows = np.arange(len(self.codes)) if rows is None else rows
+        candidates = self.candidates(pair)
+        signs = self.signs(pair, candidates)
         if self.kernel is None:
             return DenseDesign(scaled(self.X[np.ix_(rows, candidates)], signs), self.fit_intercept)
         X, points = self.X[rows], self.X[candidates]
@@ -273,27 +228,21 @@ class KernelDesigns(Designs):
         kernel = self.kernel.quickly
         return KernelDesign(kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
 
-    def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
-        return array_problem(self(machine), machine, self.weights, Cs)
-
-    def __sizeof__(self) -> int:
-        """Include the size of X, since dask sends large objects to its workers only once."""
-        return n_bytes(self.X)
-
-    def signs(self, machine: Machine, points: Indices) -> Vector:
+    def signs(self, pair: Pair, points: Indices) -> Vector:
         """The label (1 or -1) that each point has in a binary problem."""
-        return np.where(self.codes[points] == machine.positive, 1.0, -1.0)
+        return np.where(self.codes[points] == pair.positive, 1.0, -1.0)
 
-    def candidates(self, machine: Machine) -> Indices:
+    def candidates(self, pair: Pair) -> Indices:
         """The rows of X that are candidates in a binary problem, ascending; cached after the first call."""
-        key = (None, 0) if self.shared else (machine.negative, machine.positive)
-        if key not in self._candidates:
-            rows = np.arange(self.X.shape[0]) if self.shared else self._rows(machine)
-            self._candidates[key] = rows if self.kernel is None else self._choose(key, rows)
-        return self._candidates[key]
+        pair = Pair(None, 0) if self.shared else pair
+        if pair not in self._candidates:
+            rows = label_rows(self.codes, pair)[0]
+            rows = np.arange(len(self.codes)) if rows is None else rows
+            self._candidates[pair] = rows if self.kernel is None else self._choose(pair, rows)
+        return self._candidates[pair]
 
-    def _choose(self, key: tuple[int | None, int], rows: Indices) -> Indices:
-        negative, positive = key
+    def _choose(self, pair: Pair, rows: Indices) -> Indices:
+        negative, positive = pair
         distinct = rows[distinct_rows(self.X[rows])]
         count = self.n_candidates
         if count is None:
@@ -304,11 +253,8 @@ class KernelDesigns(Designs):
         return np.sort(rng.choice(distinct, count, replace=False))
 
     def _n_held(self, n_rows: int) -> int:
-        """The number of columns of the kernel matrix that fit into `cache_size` MB."""
+        """The number of columns of a kernel matrix with `n_rows` rows that fit into `cache_size` MB."""
         return int(self.cache_size * MEGABYTE / (8 * n_rows))
-
-    def _rows(self, machine: Machine) -> Indices:
-        return np.arange(self.X.shape[0]) if machine.rows is None else machine.rows
 
 
 @dataclass(frozen=True)
@@ -323,7 +269,7 @@ class KernelBlueprint(Blueprint):
     n_candidates: int | str | None = None
     random_state: Any = None
 
-    things: ClassVar[str] = "training points"
+    unit_label: ClassVar[str] = "training points"
 
     @property
     def is_precomputed(self) -> bool:
@@ -344,20 +290,23 @@ class KernelBlueprint(Blueprint):
             advice = "Use a number > 0, 'scale' or 'auto'."
             raise validation.invalid("gamma", self.gamma, "valid", advice)
         for name, least in (("degree", 1.0), ("coef0", -np.inf)):
-            validation.check_number(name, getattr(self, name), least)
-        validation.check_cache_size(self.cache_size)
+            if not validation.is_number(getattr(self, name), at_least=least):
+                advice = "Use a finite number, for degree at least 1."
+                raise validation.invalid(name, getattr(self, name), "valid", advice)
+        if not validation.is_number(self.cache_size, above=0):
+            meaning, advice = "a number of megabytes for kernel values", "Use a number > 0, such as 200."
+            raise validation.invalid("cache_size", self.cache_size, meaning, advice)
         validation.resolve_n_candidates(self.n_candidates, 1)
 
     def units(self, samples: ArraySamples) -> Units:
-        return Units.of_columns(samples.n_samples)
+        return Units.of_columns(samples.X.shape[0])
 
     def problem_units(
         self, samples: ArraySamples, designs: "KernelDesigns", solver: Solver, is_joint: bool
     ) -> Units | None:
         if not is_joint:
             return None
-        first = next(samples.machines(self.multi_class))
-        return Units.of_columns(len(designs.candidates(first)))
+        return Units.of_columns(len(designs.candidates(Pair(None, 0))))  # all pairs have the same candidates
 
     def largest_default(self, samples: ArraySamples) -> int:
         return 100
@@ -366,7 +315,7 @@ class KernelBlueprint(Blueprint):
         restricted = samples.restricted_to(rows)
         if not self.is_precomputed:
             return restricted
-        # X is the kernel matrix: keep only the columns of these rows, and number them from 0
+        # X is the kernel matrix: keep only the columns of the points in `rows`, and number them from 0
         return replace(restricted, X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
     def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:
@@ -374,46 +323,30 @@ class KernelBlueprint(Blueprint):
         return inputs[:, train] if self.is_precomputed else inputs
 
     def designs(self, samples: ArraySamples, k: int = 0) -> KernelDesigns:
-        kernel = None
-        if not self.is_precomputed:
-            scaling = self._scaling(samples) if self.standardize else None
-            gamma = self._gamma(samples, scaling)
-            kernel = Kernel(self.kernel, gamma, self.degree, self.coef0, scaling)
-        return KernelDesigns(
-            samples.X,
-            kernel,
-            self.fit_intercept,
-            weights=samples.weights,
-            cache_size=self.cache_size,
-            n_candidates=validation.resolve_n_candidates(self.n_candidates, samples.X.shape[0]),
-            k=k,
-            seed=validation.resolve_seed(self.random_state),
-            codes=samples.codes,
-            shared=self.shared and len(samples.classes) > 2,
-        )
+        return KernelDesigns(self, samples, k)
+
+    def make_kernel(self, samples: ArraySamples) -> Kernel | None:
+        """The kernel function, with scales and gamma computed from `samples`; None if it is precomputed."""
+        if self.is_precomputed:
+            return None
+        scaling = samples.unit_variance_scaling(fit_intercept=True) if self.standardize else None
+        return Kernel(self.kernel, self._gamma(samples, scaling), self.degree, self.coef0, scaling)
 
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        machines = list(make_machines(samples.codes, len(samples.classes), self.multi_class))
+        pairs = class_pairs(len(samples.classes), self.multi_class)
         kept = [
-            [own.candidates(machine)[s.support] for machine, s in zip(machines, model, strict=True)]
+            [own.candidates(pair)[s.support] for pair, s in zip(pairs, model, strict=True)]
             for own, model in zip(designs, models, strict=True)
         ]
         used = np.unique(np.concatenate([points for row in kept for points in row]))
-        dual_coefs = np.zeros((len(models), len(machines), len(used)), dtype=samples.X.dtype)
+        dual_coefs = np.zeros((len(models), len(pairs), len(used)), dtype=samples.X.dtype)
         for at, model in enumerate(models):
             for m, solution in enumerate(model):
-                signs = designs[at].signs(machines[m], kept[at][m])
+                signs = designs[at].signs(pairs[m], kept[at][m])
                 dual_coefs[at, m, np.searchsorted(used, kept[at][m])] = signs * solution.coef
         points = np.empty((0, 0), samples.X.dtype) if self.is_precomputed else samples.X[used]
         inputs = KernelInputs(designs[0].kernel, points, samples.kept[used], self.cache_size)
         return self._make_path(models, list(dual_coefs), ks, samples, inputs=inputs)
-
-    def _scaling(self, samples: ArraySamples) -> Scaling:
-        """The scaling of features to mean 0 and variance 1; a row of weight 2 counts like two rows."""
-        counts = normalize(samples.repeats)[0]
-        return unit_variance_scaling(
-            make_design(samples.X), lambda design: design.moments(counts, counts), True
-        )
 
     def _gamma(self, samples: ArraySamples, scaling: Scaling | None) -> float:
         if not isinstance(self.gamma, str):

@@ -1,6 +1,7 @@
-"""Stability selection: features selected on random halves of the rows, and bounds on false selections."""
+"""Stability selection: select features on random halves of the rows, and bound the false selections."""
 
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,8 +74,8 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
     """Draw two disjoint sets of floor(n / 2) rows, stratified by class; each is sorted.
 
-    Each set gets half of the rows of every class. A class with an odd number of rows leaves one over; half
-    of these left-over rows go to each set, and if their number is odd, one of them goes to neither.
+    Each set gets half of the rows of every class. A class with an odd number of rows leaves one row over;
+    half of these left-over rows go to each set, and if their number is odd, one of them goes to neither set.
     """
     by_class = [rng.permutation(np.flatnonzero(codes == code)) for code in range(codes.max() + 1)]
     left_over = rng.permutation([rows[-1] for rows in by_class if len(rows) % 2]).astype(np.intp)
@@ -154,10 +155,10 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
 
 
 def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
-    """Keyword arguments that pass `values` as `argument` to the model's `fit`.
+    """Return the keyword arguments that pass `values` as `argument` to the model's `fit`.
 
-    In a pipeline every step that accepts the argument gets it. With scikit-learn's metadata routing the
-    pipeline passes it on itself, to the steps that request it.
+    In a pipeline every step that accepts the argument gets the values. With scikit-learn's metadata routing
+    the pipeline itself passes them to the steps that request them.
     """
     if values is None:
         return {}
@@ -203,7 +204,7 @@ def selected_by(model: Any, n_features: int) -> Flags:
 def warnings_told_once(n_halves: int) -> Iterator[None]:
     """Replace the warnings within the `with` block by one per category.
 
-    It has the text of the first warning of this category, and says how many there were.
+    This warning has the text of the first one of its category, and says how many there were.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -216,14 +217,14 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
         warn_caller(texts[0] + more, kind)
 
 
-# The r of the r-concave distributions assumed for the number of pairs both of whose halves select a feature,
-# and for the number of halves that select it (Shah and Samworth, 2013).
+# The r of the r-concave distributions assumed for the number of pairs of halves in which both select a
+# feature, and for the number of halves that select the feature (Shah and Samworth, 2013).
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-MAX_SLOPE = 60.0  # bound on |slope| in `affine_powers`; beyond it nearly all probability is at one end
-MAX_STEPS = 100  # cap on the steps for one slope; so many bisections alone reach rounding error
+MAX_SLOPE = 60.0  # bound on the |slope| of a distribution p whose powers p^r go from e^slope to e^-slope
+MAX_STEPS = 100  # most Newton or bisection steps for a slope; 100 bisections alone reach rounding error
 NEWTON_TOL = 1e-8  # the iteration for a slope ends after a Newton step this short: convergence is quadratic
-BISECTION_RTOL = 1e-15  # a bisection for a slope ends at this length, relative to MAX_SLOPE
-THRESHOLD_TOL = 1e-9  # absolute rounding error allowed in 2 * n_pairs * threshold before it is rounded up
+BISECTION_RTOL = 1e-15  # a bisection for a slope ends at an interval of this length times MAX_SLOPE
+THRESHOLD_TOL = 1e-9  # rounding error to subtract from 2 * n_pairs * threshold before it is rounded up
 
 
 class SelectionBounds(NamedTuple):
@@ -234,7 +235,7 @@ class SelectionBounds(NamedTuple):
     worst_case : float
         The bound that holds without assumptions.
     unimodal : float
-        The bound if the number of halves that select such a feature has a unimodal distribution.
+        The bound if the number of halves that select a feature by chance has a unimodal distribution.
     r_concave : float
         The bound under an assumption that is stronger than unimodal and weaker than log-concave.
 
@@ -283,7 +284,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
-    n_both = n_halves - n_pairs  # a stable feature is selected on both halves of at least so many pairs
+    n_both = n_halves - n_pairs  # the least number of pairs in which both halves select a stable feature
     worst = min(1.0, theta**2 * n_pairs / n_both)
     unimodal = min(worst, unimodal_tail(theta, n_both, n_pairs))
     by_pairs = r_concave_tails(theta**2, n_pairs, R_OF_PAIRS)[n_both]
@@ -293,7 +294,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
 
 
 def needed_halves(threshold: float, n_pairs: int) -> int:
-    """The least number of the 2 `n_pairs` halves that have to select a feature to make it stable."""
+    """How many of the 2 `n_pairs` halves must at least select a feature for it to be called stable."""
     return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - THRESHOLD_TOL)))
 
 
@@ -333,21 +334,18 @@ def stability_k(
     check_count("n_features", n_features, "features", least=0)
     check_max_false(max_false)
     check_choice("bound", bound, SelectionBounds._fields)
-    low, high = 0, n_features
-    while low < high:
-        k = (low + high + 1) // 2
-        if getattr(stability_bounds(n_features, k, threshold, n_pairs), bound) <= max_false:
-            low = k
-        else:
-            high = k - 1
-    return low
+
+    def bound_at(k: int) -> float:
+        return float(getattr(stability_bounds(n_features, k, threshold, n_pairs), bound))
+
+    return bisect_right(range(1, n_features + 1), max_false, key=bound_at)
 
 
 def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
     """An upper bound on P(X >= n_both) for a unimodal count X in 0, ..., B with mean theta^2 B, B = n_pairs.
 
-    It is 1 for thresholds at which the bound does not hold. It is attained by a mixture of 0 and the uniform
-    distribution on 0, ..., b. The tail of that is theta^2 B * 2 (b - n_both + 1) / (b (b + 1)), which is
+    The result is 1 where no better bound is known. Otherwise the bound is attained by a mixture of 0 and the
+    uniform distribution on 0, ..., b, whose tail theta^2 B * 2 (b - n_both + 1) / (b (b + 1)) is
     largest at b = min(2 n_both - 1, B).
     """
     tau = 0.5 + n_both / (2 * n_pairs)
@@ -362,11 +360,11 @@ def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
 def r_concave_tails(mean: float, n: int, r: float) -> Vector:
     """The largest P(X >= t / n), t = 0, ..., n, over r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
 
-    P is linear in the probabilities f of X, so it is largest at an extreme point: an f that is no mixture of
-    others. If the r-th power of f is convex but not affine on the support of f, then f can be changed in both
-    directions along three lines (two that add an affine sequence to the power, one that moves a kink). A
-    combination of the three keeps sum and mean, so f is a mixture. It is therefore enough to compare the
-    supports {low, ..., high}, on each of which exactly one f with an affine r-th power has this mean.
+    P(X >= t / n) is linear in the probabilities f of X, so it is largest at an f that is no mixture of other
+    such distributions. For these f, the r-th power of f is an affine sequence on the support of f, because
+    any other f has enough freedom to be written as a mixture with the same mean. It is therefore enough to
+    compare the supports {low, ..., high}, on each of which exactly one f with an affine r-th power has this
+    mean.
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
@@ -376,7 +374,7 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
         tails = np.cumsum(found[:, ::-1], axis=1)[:, ::-1]
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
-    best[: int(at) + 1] = 1.0  # up to the mean, a constant X attains probability 1
+    best[: int(at) + 1] = 1.0  # if t / n is at most the mean, P(X >= t / n) can be 1
     best = np.minimum(best, 1.0)
     best.flags.writeable = False  # all callers share the cached array
     return best
@@ -386,7 +384,7 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
     """For each entry of `lasts`, find the distribution on 0, ..., last with this mean and affine r-th powers.
 
     Each row of the result holds the probabilities of one distribution, padded with zeros up to n. Up to a
-    common factor their r-th powers go from e^slope to e^-slope, and the mean rises with the slope. The
+    common factor, the r-th powers of a row go from e^slope to e^-slope; its mean rises with the slope. The
     logarithm of the mean is nearly linear in the slope, so Newton's method converges in a few steps; a step
     that would leave the bracket of the slope is replaced by a bisection. `slopes` holds the starting values
     and is overwritten with the slopes found.
@@ -415,7 +413,7 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
 
 
 def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tuple[Matrix, Matrix]:
-    """The probabilities of `affine_powers` for given slopes, and r times the derivatives of their logarithms.
+    """Distributions p with affine p^r, from e^slope to e^-slope, and r times the derivatives of log p.
 
     Derivatives are with respect to the slope, before the probabilities are divided by their sum. `way` is
     the relative position of each entry between the first (0) and the last (1).
@@ -426,7 +424,7 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
     powers, rows = falls + rises, np.arange(len(lasts))
     with np.errstate(divide="ignore", invalid="ignore"):
         logs, lean = np.log(powers), (falls - rises) / powers
-    logs[:, 0], logs[rows, lasts] = first, end  # exact also if the power itself underflows
+    logs[:, 0], logs[rows, lasts] = first, end  # exact logarithms even if the power itself underflows
     lean[:, 0], lean[rows, lasts] = 1.0, -1.0
     logs /= r
     beyond = np.arange(way.shape[1]) > lasts[:, None]

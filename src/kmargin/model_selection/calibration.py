@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
-from kmargin.core.labels import class_pairs
+from kmargin.core.labels import class_pairs, label_rows
 
-TILE = 2**21  # most numbers in a temporary array; rows are added up in portions of this size
+TILE = 2**21  # largest number of entries of a temporary array; sums over rows are taken a few rows at a time
 
 
 class UnseenRows(NamedTuple):
@@ -22,7 +22,7 @@ class UnseenRows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """The rows of each binary classifier: arrays with an entry for each pair of a classifier and a row."""
+    """The rows that calibrate each binary classifier: arrays with an entry per pair of classifier and row."""
 
     rows: UnseenRows
     classifier: Indices  # the index of the binary classifier
@@ -33,25 +33,22 @@ class Pieces(NamedTuple):
 
 def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
     """Select the rows of each binary classifier: those of its pair of classes, or all for one versus rest."""
-    rows_of_each = []
-    for negative, positive in class_pairs(n_classes, multi_class):
-        if negative is None or n_classes == 2:
-            rows_of_each.append(np.arange(len(rows.codes)))
-        else:
-            rows_of_each.append(np.flatnonzero((rows.codes == negative) | (rows.codes == positive)))
+    every = np.arange(len(rows.codes))
+    own = [label_rows(rows.codes, pair)[0] for pair in class_pairs(n_classes, multi_class)]
+    rows_of_each = [every if at is None else at for at in own]
     classifier = np.repeat(np.arange(len(rows_of_each)), [len(at) for at in rows_of_each])
     at = np.concatenate(rows_of_each)
     return Pieces(rows, classifier, rows.decisions[at, classifier], rows.codes[at], rows.weights[at])
 
 
 class Setting(NamedTuple):
-    """What stays the same in all Newton steps: the classes, and how decision values are standardised."""
+    """Constants of all Newton steps of a calibration: class weights, and the scales of decision values."""
 
     n_classes: int
     multi_class: str
     totals: Vector  # the sum of the sample weights of each class
     mean: Vector  # mean decision value of each binary classifier
-    scale: Vector  # one over the standard deviation of its decision values; 0 if that is 0
+    scale: Vector  # 1 / standard deviation of the decision values of each binary classifier; 0 if constant
 
     @property
     def is_joint(self) -> bool:
@@ -85,8 +82,8 @@ def second_moments(pieces: Pieces, n_classifiers: int, mean: Vector) -> Vector:
 def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
     """The negative log-likelihood of the sigmoid of each binary classifier, with gradient and Hessian.
 
-    A row of `theta` is (slope, offset). A row of the result is the value, the two entries of the gradient,
-    and the entries (slope, slope), (slope, offset), (offset, offset) of the Hessian.
+    `theta` and the result have a row for each classifier. A row of `theta` is (slope, offset); of the result:
+    value, gradient, and the entries (slope, slope), (slope, offset), (offset, offset) of the Hessian.
     """
     _, classifier, values, codes, weights = pieces
     own, other = setting.targets()
@@ -102,7 +99,7 @@ def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
 
 
 def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The negative log-likelihood of a softmax whose logit of a class uses one decision value, its own.
+    """The negative log-likelihood of a softmax; each logit uses only the decision value of its class.
 
     `theta` has a slope for each class, then an offset for each class. The result is the value, followed by
     the flattened matrix whose first column is the gradient and whose other columns are the Hessian.
@@ -126,7 +123,7 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
     """The negative log-likelihood of a softmax whose logits use the decision values of all classifiers.
 
     `theta` holds the matrix of slopes, a row for each binary classifier and a column for each class, then
-    the offsets. The result has the form of that of `softmax_sums`.
+    the offsets. The result is the value, followed by the flattened matrix of gradient (first) and Hessian.
     """
     rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)
@@ -150,21 +147,21 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
 
 
 def _totals(codes: Indices, n: int, terms: Vector) -> Vector:
-    """For each code from 0 to n - 1, the sum of the terms that have it."""
+    """For each code from 0 to n - 1, the sum of the entries of `terms` that have this code."""
     return np.bincount(codes, weights=terms, minlength=n).astype(np.float64)
 
 
 MAX_NEWTON_STEPS = 100  # safety cap of each Newton minimisation
 CLOSE = 1e-12  # Newton's method stops after a step whose predicted decrease per row is at most this
-RIDGE = 1e-14  # added per row to the diagonal of Hessians, which may underflow far from the minimum
-MIN_OFFSET_GAIN = 1.92  # least rise of the log-likelihood by an offset: half the 95 % point of chi-squared
+RIDGE = 1e-14  # this times the number of rows is added to a Hessian's diagonal, so that it is not singular
+MIN_OFFSET_GAIN = 1.92  # an offset must raise the log-likelihood by this: half the 95 % point of chi-squared
 MIN_SPREAD = 1e-12  # a standard deviation up to this times the mean (at least 1) counts as 0
-MAX_WEIGHT = 1e100  # larger sample weights are scaled down to this, because their sums may overflow
-OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # penalties of a slope: for the classifier's own class, for other classes
-MOST_MIXED = 40  # with more classes, each decision value enters only the logit of its own class
-MAX_SYSTEM_ENTRIES = 2**20  # most numbers in the linear systems that are solved at a time, to bound memory
+MAX_WEIGHT = 1e100  # if sample weights are larger, all are scaled down, because their sums might overflow
+OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridge on slopes: for the classifier's own class, for the other classes
+MOST_MIXED = 40  # with more classes than this, each decision value enters only the logit of its own class
+MAX_SYSTEM_ENTRIES = 2**20  # most matrix entries of the linear systems solved at a time, to bound memory
 
-Ask = Callable[..., Any]  # ask(function, *args) sums function(pieces, *args) over all rows, or blocks of rows
+Ask = Callable[..., Any]  # ask(function, *args) sums function(pieces, *args) over all blocks of rows
 
 
 class NotTested(ValueError):
@@ -180,8 +177,8 @@ class Calibration:
     slopes, offsets : ndarray of shape (n_classifiers,)
         The decision value of a binary classifier times its slope, plus its offset, is the log-odds of its
         two classes. These slopes are never negative. With more than two classes and one versus rest,
-        `slopes` has shape (n_classifiers, n_classes): the softmax of ``decisions @ slopes + offsets`` has the
-        probabilities of the classes.
+        `slopes` has shape (n_classifiers, n_classes), and the softmax of ``decisions @ slopes + offsets``
+        gives the probabilities of the classes.
     """
 
     slopes: Vector | Matrix
@@ -215,7 +212,7 @@ def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> 
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """Fit a calibration by Newton's method, given `ask`, which computes sums over all rows (see `Ask`)."""
+    """Fit a calibration by Newton's method; `ask(function, *args)` sums a function over blocks of rows."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -246,7 +243,7 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """The slope and offset of each binary classifier; an offset has to lower the loss by MIN_OFFSET_GAIN."""
+    """Slope and offset of each binary classifier; the offset is 0 unless it raises the likelihood clearly."""
     zeros = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     unshifted = _without_offsets(ask, setting._replace(mean=zeros)), zeros
@@ -296,8 +293,8 @@ def _fit_softmax(
 ) -> Vector:
     """Slopes and offsets of a softmax over all classes, for standardised decision values.
 
-    `sums_of` is `softmax_sums` or `mixed_softmax_sums`. Its parameters start at `start`, and half of their
-    squares times `ridge` is added to its value.
+    `sums_of`, the function to minimise, is `softmax_sums` or `mixed_softmax_sums`. Half of the squared
+    parameters times `ridge` is added to it. `start` has the starting values of the parameters.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
 
@@ -305,7 +302,7 @@ def _fit_softmax(
         packed = ask(sums_of, setting, theta[0])
         gradient, hessian = np.split(packed[1:].reshape(len(ridge), -1).copy(), [1], axis=1)
         hessian[range(len(ridge)), range(len(ridge))] += ridge
-        hessian[-n:, -n:] += total / n  # fixes the mean offset at 0; the likelihood does not depend on it
+        hessian[-n:, -n:] += total / n  # the likelihood does not depend on the mean offset: fix it at 0
         return packed[:1] + 0.5 * (ridge @ theta[0] ** 2), gradient.T + ridge * theta, hessian[None]
 
     return minimise(sums, start[None], total)[0]
@@ -314,7 +311,7 @@ def _fit_softmax(
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
     """Minimise several smooth convex functions at a time by Newton's method, a row of `theta` for each.
 
-    `sums` returns their values, gradients and Hessians. A step is halved until it lowers the value enough.
+    `sums` returns all values, gradients and Hessians. A step is halved until it lowers the value enough.
     """
     values, gradients, hessians = sums(theta)
     for _ in range(MAX_NEWTON_STEPS):
@@ -338,7 +335,7 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
 def couple(pairwise: Matrix, n_classes: int) -> Matrix:
     """The probabilities of all classes from those of pairs of classes.
 
-    `pairwise` has a column for each pair: the probability of its second class if it is one of the two. The
+    `pairwise` has a column for each pair of classes i < j: P(j | i or j), the probability of the second. The
     result p minimises the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among p that sum to 1.
     """
     n_rows, n = len(pairwise), n_classes
@@ -347,7 +344,7 @@ def couple(pairwise: Matrix, n_classes: int) -> Matrix:
     i, j = np.array(class_pairs(n, "ovo")).T
     for start in range(0, n_rows, height):
         second = pairwise[start : start + height]
-        of_other = np.zeros((len(second), n, n))  # [row, i, j]: probability of class j, if it is i or j
+        of_other = np.zeros((len(second), n, n))  # entry [row, i, j]: P(class j | class i or j)
         of_other[:, i, j], of_other[:, j, i] = second, 1 - second
         system = np.ones((len(second), n + 1, n + 1))
         system[:, :n, :n] = -of_other * of_other.transpose(0, 2, 1)

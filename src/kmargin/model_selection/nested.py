@@ -67,7 +67,7 @@ class ScoredRows(NamedTuple):
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def shares(self, folds: Sequence[Fold]) -> Vector:
-        """The weight of each fold in the mean score: for the accuracy that of its test rows, else equal."""
+        """Each fold's weight in the mean score: that of its test rows for the accuracy, otherwise equal."""
         totals = np.ones(len(folds))
         if self.is_accuracy:
             totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
@@ -79,10 +79,11 @@ class ScoredRows(NamedTuple):
         return score_with(self.scorer, model, X, self.y[rows], weights)
 
     def guess(self, fold: Fold) -> float:
-        """The score on the test rows of a model that only knows the class frequencies of all rows.
+        """The score on the test rows of a model that only knows how frequent the classes are.
 
-        The frequencies of the training rows alone would be unfair: a class that is more frequent there is
-        less frequent in the test rows, so that guessing one of two equal classes would succeed too rarely.
+        The frequencies are those in all rows. Frequencies in the training rows alone would be unfair: a class
+        that is more frequent in the training rows is less frequent in the test rows, so guessing one of two
+        equally frequent classes would fail too often.
         """
         X = np.zeros((len(self.y), 1))
         dummy = DummyClassifier(strategy="prior").fit(X, self.y, self.weights)
@@ -96,13 +97,13 @@ class OuterResult(NamedTuple):
 
     score: float
     predicted: np.ndarray
-    decisions: Matrix | None  # decision values, else probabilities; None if the model has neither
+    decisions: Matrix | None  # decision values; probabilities if the model has none; None without either
     chosen: dict[str, Any]  # the k and C that the model chose; empty for a model that does not choose
     support: Indices  # features (or points) of the model; empty for models without `support_`
 
 
 def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterResult:
-    """Score a fitted model on the test rows of a fold, whose features are X (by default, those in `rows`)."""
+    """Score a fitted model on the test rows of a fold; X has their features (None: those in `rows`)."""
     X = _safe_indexing(rows.X, fold.test) if X is None else X
     last = last_step(model)
     decide = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
@@ -136,21 +137,19 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
     if counts.min() < n_folds:
         raise ValueError(
             f"Class {classes[counts.argmin()].item()!r} has {counts.min()} rows, fewer than the {n_folds} "
-            f"outer folds. Use cv={max(2, int(counts.min()))}"
-            + (", or give more rows of that class." if counts.min() >= 2 else " and more rows of that class.")
+            "outer folds. Use fewer folds, or give more rows of that class."
         )
     if groups is not None and len(np.unique(groups)) < n_folds:
-        n_groups = len(np.unique(groups))
-        use = f"Use at most {n_groups} folds." if n_groups > 1 else "Give rows of more groups, or no groups."
         raise ValueError(
-            f"The rows are in {count(n_groups, 'group')}, which cannot be split into {n_folds} folds. {use}"
+            f"The rows are in {count(len(np.unique(groups)), 'group')}, which cannot be split into {n_folds} "
+            "folds. Use fewer folds, or give rows of more groups."
         )
 
 
 def permute_labels(
     y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
 ) -> np.ndarray:
-    """Permute the labels: among groups if all rows of each group have one label, else within each group."""
+    """Permute the labels: among groups if no group has two different labels, else within each group."""
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
@@ -230,7 +229,7 @@ class HonestScore:
 
     See Also
     --------
-    honest_score : Computes it.
+    honest_score : Computes this result.
     """
 
     score: float
@@ -262,7 +261,7 @@ class HonestScore:
 
     @property
     def judged_by(self) -> str:
-        """What `is_better_than_guessing` rests on: "permutations", or the measure of `evidence`."""
+        """How the model is compared with guessing: by "permutations", or the name of a measure."""
         can_decide = self.n_permutations > 0 and 1 / (1 + self.n_permutations) <= ALPHA
         return "permutations" if can_decide else self.evidence.measure
 
@@ -322,7 +321,7 @@ def honest_score(
         Features and labels in memory: arrays, sparse matrices, or data frames.
     cv : int or splitter, default=5
         The outer folds. A number means stratified folds that are not shuffled and keep `groups` together, as
-        in :class:`~kmargin.SparseSVCCV`. If the rows are sorted, give both of them
+        in :class:`~kmargin.SparseSVCCV`. If the rows are sorted, give both this function and the model
         ``StratifiedKFold(5, shuffle=True, random_state=0)``.
     repeats : int, default=1
         How often the outer cross-validation is done; if more than once, each time with reshuffled rows.
@@ -380,7 +379,7 @@ def honest_score(
         return found
 
     def scores_of(labels: list[np.ndarray]) -> Iterator[float]:
-        # Permuted labels are split anew: folds stratified for the original labels would lower their scores.
+        # Split rows anew for permuted labels: folds stratified by the original labels would lower the scores.
         labelled = [rows._replace(y=permuted) for permuted in labels]
         folds = [split_outer(each, cv, repeats, seed) for each in labelled]
         jobs = [(each, fold) for each, own in zip(labelled, folds, strict=True) for fold in own]
@@ -415,9 +414,9 @@ def read_rows(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: An
 def _fit_folds(
     model: Any, jobs: Sequence[Any], n_jobs: int | None, verbose: int, label: str = "honest score"
 ) -> Iterator[OuterResult]:
-    """Fit and score a clone of `model` for each pair of rows and fold in `jobs`, in their order."""
+    """Fit and score a clone of `model` for each pair (rows, fold) in `jobs`; yield results in this order."""
     with progress_bar(label, len(jobs), verbose) as bar, warnings.catch_warnings():
-        for category in (GridEdgeWarning, RepeatedFeaturesWarning):  # every fold would repeat them
+        for category in (GridEdgeWarning, RepeatedFeaturesWarning):  # every fold would repeat these warnings
             warnings.simplefilter("ignore", category)
         for result in make_pool(n_jobs)(delayed(_fit_fold)(model, *job) for job in jobs):
             bar.advance()
@@ -439,13 +438,13 @@ def _fit_fold(model: Any, rows: ScoredRows, fold: Fold) -> OuterResult:
 def summarise(
     rows: ScoredRows, folds: Sequence[Fold], results: Sequence[OuterResult], confidence: float = 0.95
 ) -> HonestScore:
-    """The score of all outer folds together, its interval, and how it compares with guessing."""
+    """Return the score of all outer folds together, its interval, and its comparison with guessing."""
     scores, shares = np.array([result.score for result in results]), rows.shares(folds)
     score = float(scores @ shares)
     classes, counts = np.unique(rows.y, return_counts=True)
     predicted = np.full(len(rows.y), classes[counts.argmax()], dtype=rows.y.dtype)
     tested = np.zeros(len(rows.y), dtype=bool)
-    # backwards, so that each row keeps its prediction of the first repeat
+    # go backwards, so that the prediction of the first repeat is written last and stays
     for fold, result in zip(reversed(folds), reversed(results), strict=True):
         predicted[fold.test], tested[fold.test] = result.predicted, True
     ranked = [
@@ -490,10 +489,10 @@ def weigh_evidence(
     ranked: Sequence[RankedRows] | None,
     confidence: float,
 ) -> Evidence:
-    """The measure by which to compare a model with guessing, which is usually its own score.
+    """Return the measure by which to compare a model with guessing: usually `own`, the score of the model.
 
-    Only for the accuracy with classes of unequal size, it is the area under the ROC curve for two classes,
-    or the balanced accuracy for more classes or models without decision values (`ranked` is None).
+    If the score is the accuracy and classes have unequal sizes, the measure is the area under the ROC curve
+    for two classes; for more classes, or without decision values (`ranked` is None), the balanced accuracy.
     """
     weights, groups = rows.row_weights, rows.groups
     classes, codes = np.unique(rows.y, return_inverse=True)

@@ -35,14 +35,14 @@ class Estimate(NamedTuple):
 
 
 class RankedRows(NamedTuple):
-    """The test rows of a fold and the decision values that rank them."""
+    """The test rows of a fold, and the decision values by which they are ranked."""
 
     rows: Indices
     decisions: Vector
 
 
 def wilson(rate: float, n: float, z: float) -> Interval:
-    """Wilson's interval, within [0, 1], for a rate observed in n rows; z is its normal quantile."""
+    """Wilson's interval, within [0, 1], for a rate observed in n rows; z is a quantile of the normal."""
     rate = min(max(rate, 0.0), 1.0)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -55,7 +55,7 @@ def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
 
 
 def rate_error(rate: float, n: float) -> float:
-    """The standard error of a rate in n rows: the wider side of Wilson's interval for z = 1, so never 0."""
+    """The standard error of a rate in n rows: the longer side of Wilson's interval for z = 1; never 0."""
     low, high = wilson(rate, n, 1.0)
     return max(rate - low, high - rate)
 
@@ -85,10 +85,10 @@ def area_under_roc(
 ) -> Estimate:
     """The area under the ROC curve and its DeLong interval.
 
-    The area is the mean over the folds with test rows of both classes: rows are ranked within folds only,
+    The area is the mean over the folds with test rows of both classes: rows are ranked only within a fold,
     because the decision values of different models may have different scales. The variance is the sum of
-    the squared influences of all rows (with `groups`, of all groups) on the area, with these ranks. The
-    limits are computed for the logit of the area, so that they lie between 0 and 1.
+    the squared influences of all rows (with `groups`, of all groups) on the area. The limits of the interval
+    are computed for the logit of the area, so that they lie between 0 and 1.
     """
     areas, positions, tested = [], np.zeros(len(is_positive)), np.zeros(len(is_positive))
     for rows, decisions in folds:
@@ -120,7 +120,7 @@ def area_under_roc(
 
 
 def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
-    """For each value, the weighted proportion of `others` that are smaller; equal ones count half."""
+    """For each value, the weighted proportion of `others` that are smaller; equal numbers count half."""
     order = np.argsort(others, kind="stable")
     totals = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (totals[np.searchsorted(others[order], values, side=side)] for side in ("left", "right"))
@@ -131,7 +131,7 @@ def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> flo
     """Nadeau and Bengio's standard error of the mean difference of two models' scores on the same folds.
 
     The differences may be equal in all folds by chance. So for scores between 0 and 1, which are taken for
-    proportions of rows, the standard error is at least one row in `n_rows`.
+    proportions of rows, the standard error is at least 1 / `n_rows`.
     """
     least = 1 / n_rows if np.abs(differences).max() <= 1 else 0.0
     if len(differences) < 2:
@@ -142,9 +142,9 @@ def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> flo
 def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndarray:
     """Standard errors of mean scores over folds. The first axis of `scores` has the folds of all repeats.
 
-    Folds share most of their training rows, and repeats all of them, so their scores are not independent:
-    more repeats do not make the error vanish. Nadeau and Bengio's correction adds the number of test rows
-    per training row (`test_ratio`) to one over the number of folds.
+    Folds share most of their training rows, and repeats share all rows, so scores are not independent:
+    more repeats do not make the error vanish. The variance of the scores is multiplied by one over the number
+    of folds plus the number of test rows per training row, `test_ratio` (Nadeau and Bengio's correction).
 
     All folds may have the same score by chance, for example 100 %. So if all scores are between 0 and 1, as
     proportions are, the standard error is at least that of a proportion in `n_rows` rows.
@@ -176,7 +176,7 @@ def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: 
 def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None = None) -> float:
     """Kish's effective sample size of weighted rows; the rows of a group count as one row.
 
-    A weight is not taken for a number of equal rows, because that would make intervals too narrow.
+    A row of weight 2 does not count as two rows here, because intervals would become too narrow.
     """
     if groups is not None:
         codes = np.unique(groups, return_inverse=True)[1]
@@ -184,7 +184,7 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
         n = len(weights)
     if weights is None:
         return float(n)
-    relative = weights / weights.max()  # the squares of very large weights would overflow
+    relative = weights / weights.max()  # because the squares of very large weights would overflow
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
@@ -199,7 +199,7 @@ class Fold(NamedTuple):
 
 
 def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
-    """Split the user's `n_given` rows into folds, and leave out rows of weight 0, which `samples` lack.
+    """Split the user's `n_given` rows into folds, without rows of weight 0, which are not in `samples`.
 
     Raises ValueError if a fold has no training row of some class, or no test row.
     """
@@ -215,9 +215,9 @@ def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups
 
 
 def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
-    """One scikit-learn splitter for each repeat of cross-validation.
+    """Return one scikit-learn splitter for each repeat of cross-validation.
 
-    If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, they
+    If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, rows
     are not shuffled, unless there are several repeats.
     """
     splitter = check_cv(cv, y, classifier=True)
@@ -256,7 +256,7 @@ def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int, 
 class BlockKFold:
     """Split dask data into folds of whole blocks: block b is tested in fold b mod `n_splits`.
 
-    Use it where blocks are days or sites, say, whose rows must not be in both the training and the test set.
+    Use it if each block is a day or a site, say, whose rows must not be in both training and test set.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class BlockKFold:
 
     See Also
     --------
-    SparseSVCCV : Accepts it as `cv`, for dask data.
+    SparseSVCCV : Accepts a `BlockKFold` as `cv`, for dask data.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def takes_weights(scorer: Any) -> bool:
 class ScoreTable:
     """The cross-validation score of every fold, C and k, from which k and C are chosen."""
 
-    scores: np.ndarray  # of shape (n_folds, n_Cs, n_ks), with the folds of all repeats
+    scores: np.ndarray  # array of shape (n_folds, n_Cs, n_ks), with the folds of all repeats
     Cs: Sequence[float]
     ks: Sequence[int]
     n_rows: float  # effective number of rows tested; a row tested in several repeats counts once
@@ -339,7 +339,7 @@ class ScoreTable:
 
     @cached_property
     def error(self) -> Matrix:
-        """The standard error of each entry of `mean`; see `mean_errors`."""
+        """The standard error of the mean score of each C (rows) and k (columns)."""
         return mean_errors(self.scores, self.test_ratio, self.n_rows)
 
     def at(self, C: float, k: int) -> tuple[float, float]:
@@ -348,15 +348,15 @@ class ScoreTable:
         return float(self.mean[place]), float(self.error[place])
 
     def at_k(self, column: int) -> "ScoreTable":
-        """The score table of all Cs and a single k, given by its position in `ks`."""
+        """The score table of all Cs and a single k, whose position in `ks` is `column`."""
         return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
-        """The positions of the chosen C and k in `Cs` and `ks`.
+        """Return the positions of the chosen C and k in `Cs` and `ks`, by the rule `selection`.
 
         "best" takes the highest mean score, and among equal scores the smallest k, then the smallest C.
         "1se" takes the smallest k with a mean score within one standard error of the best, "tolerance" the
-        smallest k within `tolerance` of the best; both then take the best C for this k.
+        smallest k within `tolerance` of the best; both rules then take the best C for this k.
         """
         if not np.isfinite(self.mean).all():
             fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])

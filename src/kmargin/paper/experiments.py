@@ -15,7 +15,7 @@ from sklearn.svm import SVC, LinearSVC
 from kmargin import MM, SD, Exchange, Solution, Solver, SparseSVC, Status
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Matrix, Vector
-from kmargin.core.labels import choose_classes, combine_decisions
+from kmargin.core.labels import choose_classes, class_pairs, combine_decisions, label_rows
 from kmargin.core.problem import Problem
 from kmargin.core.sparsity import count_kept, normalizer
 from kmargin.data.samples.array import read_samples
@@ -63,10 +63,11 @@ class Classifiers:
         self.designs = self.blueprint.designs(self.samples)
         self.problems = []
         self.rows, self.labels = [], []
-        for view in self.samples.machines(self.blueprint.multi_class):
-            self.problems.append(self.designs.problem(view, [C])[0])
-            self.rows.append(np.arange(len(X)) if view.rows is None else view.rows)
-            self.labels.append(view.y)
+        for pair in class_pairs(len(self.samples.classes), self.blueprint.multi_class):
+            rows, labels = label_rows(self.samples.codes, pair)
+            self.problems.append(self.designs.problem(pair, [C])[0])
+            self.rows.append(np.arange(len(X)) if rows is None else rows)
+            self.labels.append(labels)
         self.n_features = [problem.design.n_features for problem in self.problems]
 
     def solve(
@@ -74,8 +75,8 @@ class Classifiers:
     ) -> Iterator[list[Solution]]:
         """Solve each binary problem for its list of k; for each position in the lists, yield all solutions.
 
-        MM and SD start at the solution for the k before, and solve only when the next solutions are taken.
-        The exchange searches all k before it yields the first solutions.
+        MM and SD start from the solution for the previous k, and solve only when the next solutions are
+        taken. Exchange searches all k before it yields the first solutions.
         """
         rngs = rngs or [np.random.default_rng(0) for _ in self.problems]
         paths = [
@@ -86,7 +87,7 @@ class Classifiers:
             yield [solution for (solution,) in solutions]
 
     def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
-        """Solve each binary problem by the exchange, starting from a random support of k features."""
+        """Solve each binary problem by Exchange, starting from a random support of k features."""
         solutions: list[Solution] = []
         for problem, p, k, rng in zip(self.problems, self.n_features, ks, rngs, strict=True):
             support, beta = np.sort(rng.choice(p, k, replace=False)), np.zeros(problem.design.n_parameters)
@@ -108,7 +109,7 @@ class Classifiers:
             residual = squared_hinge.residual_of(decision[rows], y)
             losses.append(float(np.mean(squared_hinge.values(residual))))
             is_support_vector[rows[squared_hinge.is_active(residual)]] = True
-        ends = [s.trace[-1] if s.trace else None for s in solutions]  # the exchange records no trace
+        ends = [s.trace[-1] if s.trace else None for s in solutions]  # last outer record; Exchange has none
         both = list(zip(ends, solutions, strict=True))
         means: dict[str, Sequence[float]] = {
             "stalled": [s.status is Status.STALLED for s in solutions],
@@ -142,7 +143,7 @@ def accuracies(score: Callable[[Matrix, np.ndarray], float], rows: Fold) -> dict
 
 
 def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
-    """The binary problems of a job: with a ridge for the exchange, without one for MM and SD."""
+    """The binary problems of a job: with a ridge for Exchange, without one for MM and SD."""
     C = settings.exchange_C if job.solver == "exchange" else np.inf
     return Classifiers(job.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
 
@@ -160,7 +161,7 @@ def sensitivity_jobs(
 
 
 def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
-    """Run a job of Figure 1: start MM and SD from random parameters, the exchange from random supports."""
+    """Run a job of Figure 1: start MM and SD from random parameters, Exchange from random supports."""
     rows = protocol.whole(protocol.read(job.dataset, job.protocol, settings.seed))
     classifiers = make_classifiers(job, rows, settings)
     ks = [p // 2 for p in classifiers.n_features]
@@ -243,7 +244,7 @@ def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vec
 def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, float]:
     """The false discovery rate among selected features, and the false omission rate among the others.
 
-    A rate is 0 if there are no features of its kind.
+    The first rate is 0 if no feature is selected, the second is 0 if all features are.
     """
     fdr = (selected & ~causal).sum() / max(selected.sum(), 1)
     false_omission = (~selected & causal).sum() / max((~selected).sum(), 1)
@@ -253,7 +254,7 @@ def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, fl
 def crossval_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """The jobs of Tables 2 to 4 and Figure 3: in each fold, a path over sparsities, or over C for peers."""
+    """The jobs of Tables 2 to 4 and Figure 3: in each fold, a path over sparsities (or over C)."""
     for name in protocols:
         for dataset in datasets:
             for solver in solvers:
@@ -276,8 +277,8 @@ def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
     classifiers = make_classifiers(job, rows, settings)
     sizes = [[count_kept(fit.parameter, p) for fit in job.fits] for p in classifiers.n_features]
     if job.solver == "exchange":
-        # The exchange sweeps down and up the path, so that time and Newton steps cannot be attributed to one
-        # sparsity. Each is recorded with an equal share. `n_iter` counts the Newton steps of the whole path.
+        # Exchange sweeps down and up the path, so that time and Newton steps cannot be attributed to one
+        # sparsity. Each sparsity gets an equal share of both. `n_iter` counts Newton steps of the whole path.
         path = list(classifiers.solve(Exchange().in_folds(), sizes))
         seconds = (time.thread_time() - started) / len(path)
         n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True)) / len(path)

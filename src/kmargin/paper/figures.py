@@ -92,7 +92,7 @@ def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: 
 
 
 def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure 2: accuracy, FDR and FOR by sparsity for a few shapes, and by shape for the true sparsity."""
+    """Figure 2: accuracy, false discovery and omission rates by sparsity, and at the true one by shape."""
     mine = rows[rows.experiment == "recovery"].copy()
     shapes = [s for s in settings.shapes if experiments.shape_name(*s) in set(mine.dataset)]
     figure = new_figure(11, 7.8)
@@ -119,7 +119,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], varied: str) -> None:
-    """Draw a measure by n or p (`varied`) at the true sparsity, the other one being 500."""
+    """Draw a measure at the true sparsity against n or p (`varied`); the other of n and p is 500."""
     base = experiments.BASE
     sizes_by_name = {
         experiments.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
@@ -147,7 +147,7 @@ def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
         if len(group):
             at = unit * group.index.to_numpy()
             line = solver_line(solver)
-            ax.plot(at, group["mean"], markersize=3, linewidth=1.3, **line.drawn)
+            ax.plot(at, group["mean"], markersize=3, linewidth=1.3, **line._asdict())
             low, high = (group["mean"] + side * group["sem"].fillna(0) for side in (-1, 1))
             ax.fill_between(at, low, high, color=line.color, alpha=BAND, linewidth=0)
 
@@ -247,6 +247,7 @@ def _legend(figure: Any, solvers: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], linewidth=1.8, markersize=5, label=NAMES[s], **solver_line(s).drawn) for s in solvers
+        Line2D([], [], linewidth=1.8, markersize=5, label=NAMES[s], **solver_line(s)._asdict())
+        for s in solvers
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)

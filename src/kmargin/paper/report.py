@@ -68,14 +68,14 @@ def heading(part: str) -> str:
 
 
 class Duel(NamedTuple):
-    """The results of the exchange on a data set, and of its rival, the better of MM and SD."""
+    """The results of the solver Exchange on a data set, and of its rival, the better of MM and SD."""
 
     ours: Line
     rival: Line
 
     @property
     def gain(self) -> float:
-        """The difference of the test accuracies, in percentage points."""
+        """The test accuracy of Exchange minus that of its rival, in percentage points."""
         return self.ours.entries["test"].value - self.rival.entries["test"].value
 
     @property
@@ -85,7 +85,7 @@ class Duel(NamedTuple):
 
     @property
     def speed(self) -> float:
-        """How many times as fast as its rival the exchange computes the path."""
+        """The time that the rival takes for the path, divided by the time of Exchange."""
         return self.rival.entries["seconds"].value / self.ours.entries["seconds"].value
 
 
@@ -127,9 +127,9 @@ class Verdict:
 
     @cached_property
     def duels(self) -> list[Duel]:
-        """For each data set, the exchange and its rival: of MM and SD, the one that validates better.
+        """For each data set, Exchange and its rival: MM or SD, whichever has the better validation accuracy.
 
-        If they tie, the rival is the faster one, so that the choice does not make the exchange look fast.
+        If MM and SD tie, the rival is the faster one, so that the choice does not make Exchange look fast.
         """
         found = []
         for dataset in DATASETS:
@@ -141,12 +141,12 @@ class Verdict:
 
     @property
     def n_won(self) -> int:
-        """The number of data sets on which the test accuracy of the exchange is at least its rival's."""
+        """The number of data sets on which the test accuracy of Exchange is at least that of its rival."""
         return sum(duel.gain >= -0.05 for duel in self.duels)
 
     @property
     def speed(self) -> float:
-        """The median over data sets of the time of MM or SD divided by that of the exchange."""
+        """The median over data sets of the time of the rival (MM or SD) divided by the time of Exchange."""
         return float(np.median([duel.speed for duel in self.duels]))
 
     def sentences(self) -> list[str]:
@@ -162,23 +162,15 @@ class Verdict:
             f"A quick run: {len(DATASETS) - len(self.absent)} of the paper's {len(DATASETS)} data sets, "
             f"{ran.n_folds_run} of {paper.n_folds} folds, {ran.n_starts} of {paper.n_starts} starts, "
             f"{ran.n_draws} of {paper.n_draws} draws. It shows that everything runs and what the results "
-            "look like; it is too small to tell whether the paper's results hold up."
+            "look like; it is too small to tell whether the paper's results hold up. That takes "
+            "all data sets and folds, about an hour: `kmargin reproduce all`. The report of such a run is in "
+            "the repository, `results/paper/report.html`."
         )
 
     def _agreement(self) -> str:
         n_printed = len(self.printed)
         if not n_printed:
             return ""
-        if self.is_quick:
-            *others, last = (name for name in DATASETS if name not in self.absent)
-            present = f"{', '.join(others)} and {last}" if others else last
-            return (
-                f"Of the {n_printed} test accuracies that the paper prints for MM and SD on {present}, "
-                f"{self.n_met} agree with ours within the noise of so few folds; the folds left out may "
-                "explain the others. A full answer needs all data sets and all folds, about an hour: "
-                "`kmargin reproduce all`. The report of such a run is in the repository, "
-                "`results/paper/report.html`."
-            )
         n_selected = sum(not line.parameter.differs for line in self.printed)
         counts = (
             f"{n_printed} printed test accuracies of MM and SD on these data, {self.n_met} agree with ours "
@@ -213,7 +205,10 @@ class Verdict:
 
 
 def _rank(line: Line) -> tuple[float, float]:
-    """Sort key of rivals. Accuracies are rounded, since means of equal ones may differ in the last digits."""
+    """Sort key that puts the solver with the highest accuracy first, of equally accurate ones the fastest.
+
+    Accuracies are rounded, because means of equal accuracies may differ in the last digits.
+    """
     return -round(line.entries["validation"].value, 6), line.entries["seconds"].value
 
 
@@ -225,7 +220,7 @@ def main_results(folder: Path, settings: Settings) -> Verdict:
 
 
 def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path:
-    """Write tables as CSV files and `report.html` from the results in the folder; return its path."""
+    """Write tables as CSV files, and `report.html`, from the results in a folder; return the page's path."""
     rows = figures.with_places(tables.read_rows(folder))
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
     first, *others = protocols or ["paper"]
@@ -270,7 +265,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
-    """Whether there are results for a part of the report, or it needs none."""
+    """Whether the results that a part of the report shows are there, or the part needs no results."""
     needed = {"figure1": "sensitivity", "figure2": "recovery"}
     if part == "descent" or part.startswith("figureS"):
         return True
@@ -286,7 +281,7 @@ def draw(part: str, rows: "pd.DataFrame", settings: Settings) -> dict[str, str]:
 
 
 def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
-    """Figure 3 for each data set; first for that of the paper or, if it was not run, one like it."""
+    """Figure 3 for each data set; the data set of the paper, or a similar one if it was not run, is first."""
     present = set(tables.of_crossval(rows, protocol).dataset)
     favourite = next((d for d in (OPTIONAL, "optdigits", "synthetic") if d in present), "")
     order = sorted((d for d in DATASETS if d in present), key=lambda d: d != favourite)

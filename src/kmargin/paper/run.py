@@ -17,10 +17,10 @@ from kmargin.fitting.progress import progress_bar
 from kmargin.paper import protocol
 from kmargin.paper.experiments import EXPERIMENTS, Row, shape_of
 from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, SOLVERS, Fit, Job, Settings
-from kmargin.paper.report import write_report
+from kmargin.paper.report import OPTIONAL, write_report
 from kmargin.paper.store import Key, Store, locked
 
-# All names of each part of a sort key, in the order in which rows of results are sorted.
+# Rows of results are sorted by experiment, protocol, data set and solver, each in the order listed here.
 _ORDERS = (tuple(EXPERIMENTS), PROTOCOLS, DATASETS, (*SOLVERS, *PEERS))
 
 
@@ -62,7 +62,7 @@ def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
 def beginning(job: Job) -> Job:
     """A shorter job that calls, and so compiles, every function that `job` needs; the same for all folds.
 
-    The exchange needs its whole path. MM and SD need two fits, because the first one keeps all features.
+    Exchange needs its whole path. MM and SD need two fits, because the first one keeps all features.
     """
     is_path = job.experiment == "crossval" and job.solver == "exchange"
     fits = [Fit(0, fit.parameter) for fit in job.fits]
@@ -140,7 +140,8 @@ class Request:
             return ("synthetic",)
         if quick:
             return SHIPPED
-        return tuple(name for name in DATASETS if name != "TCGA-PANCAN-HiSeq" or _is_cached(name))
+        has_file = (cache_folder() / TABLE_1[OPTIONAL].files[0].name).exists()
+        return tuple(name for name in DATASETS if name != OPTIONAL or has_file)
 
 
 def plan(request: Request) -> list[Job]:
@@ -151,10 +152,10 @@ def plan(request: Request) -> list[Job]:
 
 
 def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1) -> Path:
-    """Run the jobs whose results are not in the folder `out`; write tables and report; return its path."""
+    """Run the jobs whose results are not in the folder `out`, write tables and a page; return its path."""
     settings = request.settings
     jobs = plan(request)
-    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # fails at once if a file is missing
+    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # a missing file ends the run now
         protocol.read(dataset, request.protocols[0], settings.seed)
     with locked(out):
         run(jobs, Store(out, settings.to_dict(), request.command), settings, n_jobs, verbose)
@@ -165,7 +166,3 @@ def _check(what: str, given: Sequence[str], known: Sequence[str]) -> None:
     for name in given:
         if name not in known:
             raise ValueError(f"There is no {what} {name!r}. Use {', '.join(known)}.")
-
-
-def _is_cached(dataset: str) -> bool:
-    return all((cache_folder() / file.name).exists() for file in TABLE_1[dataset].files)

@@ -23,7 +23,7 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # written in this order
+COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # files in the order of writing
 FORMAT = 2  # version of the folder's format; since 2, times are measured after a warm-up
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -72,7 +72,7 @@ class Store:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> dict[Key, tuple[str, ...]]:
-    """The values of a CSV file by key; create a missing file, and remove an incomplete last line."""
+    """Read the rows of a CSV file by key of a fit; create a missing file, cut off an incomplete last line."""
     header = _lines([columns])
     content = path.read_bytes() if path.exists() else b""
     complete = content[: content.rfind(b"\n") + 1] or header
@@ -93,12 +93,14 @@ def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None
         manifest = json.loads(path.read_text(encoding="utf-8"))
     elif (folder / "rows.csv").exists():
         raise StoreError(f"{folder} has rows but no manifest. Give another folder with --out.")
-    for name, value in now.items():
-        if manifest.get(name) != value:
-            raise StoreError(
-                f"{folder} holds rows made with {_difference(name, manifest.get(name), value)}. "
-                "Give another folder with --out, or remove this one."
-            )
+    stored, wanted = manifest | manifest.get("settings", {}), now | settings
+    changed = [name for name in ("format", "kmargin", *settings) if stored.get(name) != wanted[name]]
+    if changed:
+        name = changed[0]
+        raise StoreError(
+            f"{folder} holds rows made with {name}={stored.get(name)!r}, and this run has "
+            f"{name}={wanted[name]!r}. Give another folder with --out, or remove this one."
+        )
     for name, entry in (("commands", command), ("environments", environment())):
         if entry not in manifest[name]:
             manifest[name].append(entry)
@@ -153,12 +155,3 @@ def _lines(rows: Iterable[Sequence[str]]) -> bytes:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue().encode()
-
-
-def _difference(name: str, before: Any, now: Any) -> str:
-    """The value of a manifest entry before and now, for the message that they differ."""
-    if name != "settings":
-        return f"{name} {before}, and this is {name} {now}"
-    changed = [key for key in {*before, *now} if before.get(key) != now.get(key)]
-    key = min(changed, key=lambda name: (isinstance(now.get(name), list), name))  # lists are long to show
-    return f"{key}={before.get(key)!r}, and this run has {key}={now.get(key)!r}"

@@ -58,7 +58,7 @@ class Line:
     solver: str
     parameter: Entry  # the sparsity s in percent, or C
     entries: dict[str, Entry]  # by column
-    is_marked: bool = False  # whether it has the true sparsity
+    is_marked: bool = False  # whether its sparsity is that of the simulated truth
 
     def differing(self) -> dict[str, Entry]:
         """The entries that differ from the printed ones by more than noise."""
@@ -130,7 +130,7 @@ def _selection_table(
             entries = {
                 column: _entry(path if column in TOTALS else chosen, path, column, theirs)
                 for column in columns
-                if column != "objective" or solver != "exchange"  # its objective has a ridge
+                if column != "objective" or solver != "exchange"  # objectives of Exchange have a ridge
             }
             unit, ties = 1 if solver in PEERS else 100, _ties(path)
             noise = unit * (max(ties) - min(ties) + 1e-9)
@@ -185,7 +185,11 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
 
 
 def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
-    """Two standard errors of a difference of accuracies: from the folds and, if simulated, the test rows."""
+    """Two standard errors of the difference between our mean accuracy and the paper's, in percent, plus 0.5.
+
+    The variance of ours over the folds (column `name`) is taken for the paper's as well. For simulated
+    data, which have no files, the test rows differ, too: this adds the variance of a share of `n_test` rows.
+    """
     n_folds, entry = group.replicate.nunique(), TABLE_1[group.dataset.iloc[0]]
     variance = float(group[name].var(ddof=1)) / n_folds if n_folds > 1 else 0.0
     if not entry.files:
@@ -195,14 +199,14 @@ def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """The parameters whose validation accuracy is within one standard error of a difference of the best."""
+    """The parameters whose accuracy differs from the best by at most a standard error of the difference."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
     return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])
 
 
 def find_reason(line: Line, column: str) -> str:
-    """The first reason in `reasons.toml` that covers the number in a column of a line."""
+    """The first reason in `reasons.toml` that explains the number in this line and column of a table."""
     number = {"datasets": line.dataset, "solvers": line.solver, "columns": column}
     covering = (
         reason["text"]

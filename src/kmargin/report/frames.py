@@ -29,7 +29,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
     `weight_per_unit` for features in the units of the table. More than two classes have a column of weights
     for each class and for each binary classifier.
     """
-    model, counted = analysis.model, analysis.counted
+    model, counted = analysis.model, analysis.dataset.counted
     order, frequency = order_features(analysis), _frequency(analysis)
     coef = model.machine.coef_[:, order]
     by_class = class_weights(coef, len(model.machine.classes_), model.machine.multi_class)
@@ -57,7 +57,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
 
 def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
     """Columns of `feature_frame`: the rise of the objective without a feature, and its best replacement."""
-    labels = analysis.counted.labels
+    labels = analysis.dataset.counted.labels
     known = [
         analysis.worths.get(labels[j]) if is_in else None for j, is_in in zip(order, chosen, strict=True)
     ]
@@ -71,22 +71,22 @@ def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict
 
 def _frequency(analysis: Analysis) -> Vector:
     """The proportion of folds that chose each feature, 0 if it is unknown."""
-    return np.zeros(len(analysis.counted.names)) if analysis.frequency is None else analysis.frequency
+    return np.zeros(len(analysis.dataset.counted.names)) if analysis.frequency is None else analysis.frequency
 
 
 def order_features(analysis: Analysis) -> Indices:
-    """Features ordered by the largest absolute weight in their group, and within a group by their own."""
+    """Indices of the features: groups by descending largest absolute weight, features likewise in a group."""
     heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
-    frequency, labels = _frequency(analysis), pd.Series(analysis.counted.labels)
+    frequency, labels = _frequency(analysis), pd.Series(analysis.dataset.counted.labels)
     group = pd.factorize(labels)[0]
     of_group = [pd.Series(v).groupby(group).transform("max").to_numpy() for v in (heaviest, frequency)]
     return np.lexsort((-frequency, -heaviest, group, -of_group[1], -of_group[0]))
 
 
 def weights_by_class(analysis: Analysis) -> pd.DataFrame:
-    """The weights of features in use or always in (rows, in the order of `feature_frame`) by class."""
+    """The weight for each class (column) of each feature that the model uses or must keep (row)."""
     machine, order = analysis.model.machine, order_features(analysis)
-    shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.counted.always_in[order]]
+    shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.dataset.counted.always_in[order]]
     weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
     return pd.DataFrame(weights.T, index=shown, columns=range(len(machine.classes_)))
 
@@ -103,10 +103,10 @@ def point_frame(analysis: Analysis) -> pd.DataFrame:
     kept = machine.support_
     frame = pd.DataFrame({"row": dataset.rows[kept]})
     if dataset.ids is not None:
-        frame["id"] = dataset.ids.to_numpy()[kept]
+        frame["id"] = dataset.ids[kept]
     frame["class"] = dataset.y[kept]
     for m, name in enumerate(analysis.model.machine_names):
-        frame[f"weight: {name}"] = machine.dual_coef_[m]
+        frame[f"weight: {name}"] = machine.coef_[m]
     features = pd.DataFrame(dataset.X[kept], columns=dataset.encoding.feature_names)
     return pd.concat([frame, features], axis=1)
 
@@ -125,7 +125,7 @@ def wrong_frame(analysis: Analysis) -> pd.DataFrame:
     """The misclassified rows of `prediction_frame`, sorted by the probability of their actual class."""
     assessed, y = analysis.assessment, analysis.dataset.y
     wrong = np.flatnonzero(assessed.predicted != y)
-    own = assessed.probabilities[wrong, np.searchsorted(assessed.classes, y[wrong])]
+    own = assessed.probabilities[wrong, np.searchsorted(analysis.model.classes_, y[wrong])]
     frame = prediction_frame(analysis).iloc[wrong]
     return frame.assign(**{"probability of its class": own}).iloc[np.argsort(own, kind="stable")]
 
@@ -136,7 +136,7 @@ def prediction_frame(analysis: Analysis) -> pd.DataFrame:
     return _predictions(
         {
             "row": dataset.rows,
-            "id": None if dataset.ids is None else dataset.ids.to_numpy(),
+            "id": dataset.ids,
             "actual": dataset.y,
             "predicted": assessed.predicted,
             "fold": assessed.fold + 1,
@@ -180,11 +180,11 @@ def _predictions(
 def confusion(analysis: Analysis) -> np.ndarray:
     """The confusion matrix: the number of rows by actual class (down) and predicted class (across)."""
     assessed = analysis.assessment
-    return confusion_matrix(analysis.dataset.y, assessed.predicted, labels=assessed.classes)
+    return confusion_matrix(analysis.dataset.y, assessed.predicted, labels=analysis.model.classes_)
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
-    """A frame of a path, with a row for each k."""
+    """A data frame with a row for each k of a path: score, features, and which features enter and leave."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
@@ -199,7 +199,7 @@ def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
 
 
 def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Estimate | None:
-    """The weighted proportion of True in `holds`, with its 95 % interval; None if it is empty.
+    """The weighted proportion of True in `holds`, with its 95 % interval; None if `holds` is empty.
 
     If `groups` are given, the interval is based on the number of groups instead of rows.
     """
@@ -219,15 +219,15 @@ def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | Non
 def recall(analysis: Analysis, code: int) -> Estimate | None:
     """The proportion of the rows of a class (given by its index) that are predicted as this class."""
     assessed = analysis.assessment
-    of_class = analysis.dataset.y == assessed.classes[code]
-    return share_among(analysis, assessed.predicted == assessed.classes[code], of_class)
+    of_class = analysis.dataset.y == analysis.model.classes_[code]
+    return share_among(analysis, assessed.predicted == analysis.model.classes_[code], of_class)
 
 
 def precision(analysis: Analysis, code: int) -> Estimate | None:
-    """The proportion of the rows predicted as a class that belong to it; None if it is never predicted."""
+    """The proportion of the rows predicted as a class that belong to it; None if there are no such rows."""
     assessed = analysis.assessment
-    as_class = assessed.predicted == assessed.classes[code]
-    return share_among(analysis, analysis.dataset.y == assessed.classes[code], as_class)
+    as_class = assessed.predicted == analysis.model.classes_[code]
+    return share_among(analysis, analysis.dataset.y == analysis.model.classes_[code], as_class)
 
 
 def area_under_curve(analysis: Analysis, code: int) -> Estimate:
@@ -239,7 +239,7 @@ def area_under_curve(analysis: Analysis, code: int) -> Estimate:
     elif code == 0:
         decisions = -decisions
     folds = [RankedRows(fold.test, decisions[fold.test]) for fold in assessed.folds]
-    return area_under_roc(folds, dataset.y == assessed.classes[code], assessed.weights, dataset.groups)
+    return area_under_roc(folds, dataset.y == analysis.model.classes_[code], assessed.weights, dataset.groups)
 
 
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
@@ -249,7 +249,7 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
     there. The area under the curve is `area_under_curve`.
     """
     assessed = analysis.assessment
-    is_second, curves = analysis.dataset.y == assessed.classes[1], []
+    is_second, curves = analysis.dataset.y == analysis.model.classes_[1], []
     for _, test in assessed.folds:
         if is_second[test].any() and not is_second[test].all():
             weights = assessed.weights[test]
@@ -296,7 +296,7 @@ def results_by_group(analysis: Analysis) -> list[GroupResult]:
 
 
 class Reliability(NamedTuple):
-    """One bin of rows with similar predicted probabilities: their mean, and the observed frequency."""
+    """One bin of rows with similar predicted probabilities: the mean probability, the observed frequency."""
 
     predicted: float
     observed: Estimate
@@ -306,14 +306,14 @@ class Reliability(NamedTuple):
 def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
     """Predicted probabilities and observed frequencies, in bins of about equal numbers of rows.
 
-    With two classes these are for the second class, with more classes for the most likely class of each row.
+    Probabilities are of the second of two classes, or with more classes of the most likely class of each row.
     """
     assessed, y = analysis.assessment, analysis.dataset.y
     P = assessed.probabilities
     if P.shape[1] == 2:
-        predicted, came_true = P[:, 1], y == assessed.classes[1]
+        predicted, came_true = P[:, 1], y == analysis.model.classes_[1]
     else:
-        predicted, came_true = P.max(axis=1), y == assessed.classes[P.argmax(axis=1)]
+        predicted, came_true = P.max(axis=1), y == analysis.model.classes_[P.argmax(axis=1)]
     order = np.argsort(predicted, kind="stable")
     bins = []
     for rows in np.array_split(order, min(n_bins, max(1, len(order) // 5))):
@@ -334,7 +334,9 @@ def calibration_error(analysis: Analysis) -> float:
 def log_loss_of(analysis: Analysis) -> float:
     """The log loss of the probabilities that were predicted for held-out rows."""
     assessed, y = analysis.assessment, analysis.dataset.y
-    return float(log_loss(y, assessed.probabilities, sample_weight=assessed.weights, labels=assessed.classes))
+    return float(
+        log_loss(y, assessed.probabilities, sample_weight=assessed.weights, labels=analysis.model.classes_)
+    )
 
 
 def stability_frame(stability: Stability) -> pd.DataFrame:
@@ -342,13 +344,13 @@ def stability_frame(stability: Stability) -> pd.DataFrame:
     selection, counted = stability.selection, stability.counted
     unit_of = selection.summary().set_index("feature")
     at = unit_of.index.astype(int)
-    label = counted.things.removesuffix("s")
+    label = counted.unit_label.removesuffix("s")
     columns = {
         "feature": np.array(counted.names, dtype=object)[at],
         label: np.array(counted.labels, dtype=object)[at],
         "frequency": unit_of["frequency"].to_numpy(),
     }
-    if counted.is_grouped:
+    if counted.unit_label != "features":
         columns[f"frequency of its {label}"] = unit_of["group_frequency"].to_numpy()
     of_both = {name: unit_of[name].to_numpy() for name in ("always_in", "stable")}
     return pd.DataFrame(columns | of_both)

@@ -95,7 +95,7 @@ def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # missing in matplotlib's font, which browsers do not use
+        warnings.filterwarnings("ignore", "Glyph")  # not in matplotlib's font; browsers use another
         figure.savefig(
             buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None}, transparent=True
         )

@@ -42,7 +42,7 @@ from kmargin.report.text import PERCENT, change_text, error_text, headline, scor
 from kmargin.tables import model_file
 from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model_file import PART, READY, replace_file, replace_folder
+from kmargin.tables.model_file import PART, replace_file, replace_folder
 
 MAX_ROWS = 60  # most rows of a table on the page; the CSV files have all rows
 MAX_TERMS = 12  # a model with more features is not shown as a formula
@@ -59,7 +59,7 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
     is_kernel = analysis.model.is_kernel
     scoring, assessed = analysis.settings.scoring, analysis.assessment
     wrong = wrong_frame(analysis)
-    has_two_classes = len(assessed.classes) == 2
+    has_two_classes = len(analysis.model.classes_) == 2
     values: dict[str, Any] = {
         "analysis": analysis,
         "text": text,
@@ -104,7 +104,7 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 
 def score_strip(analysis: Analysis) -> dict[str, Any] | None:
-    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None for scores beyond it."""
+    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None if the score is outside."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     if scoring.startswith("neg_") or not 0 <= assessed.score <= 1:
         return None
@@ -117,7 +117,7 @@ def score_strip(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def curve_image(analysis: Analysis) -> str:
-    """Plot the score by k, with a line for guessing if that is not far below."""
+    """Plot the score by k, with a line at the score of guessing unless it is far below the curve."""
     import matplotlib as mpl
     from matplotlib.ticker import PercentFormatter
 
@@ -125,13 +125,13 @@ def curve_image(analysis: Analysis) -> str:
     with mpl.rc_context(html.FONT):
         figure = html.new_figure(5.2, 3.1)
         mean, error = table.mean[row], table.error[row]
-        display = CVScoreDisplay(table.ks, mean, error, analysis.k, score_name(scoring))
+        display = CVScoreDisplay(table.ks, mean, error, analysis.choice.k, score_name(scoring))
         axes = display.plot(figure.subplots()).ax_
         low, high = axes.get_ylim()
         if low - (high - low) / 3 < analysis.assessment.guessing:
             draw_guessing(axes, analysis.assessment.guessing)
             axes.legend(frameon=False, loc="best")
-        axes.set_xlabel(text.axis_text(analysis.things, analysis.is_shared))
+        axes.set_xlabel(text.axis_text(analysis.unit_label, analysis.is_shared))
         if scoring in PERCENT:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
         return html.svg(figure, "scores")
@@ -147,7 +147,7 @@ def draw_guessing(axes: Any, score: float) -> None:
 def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
     """Table rows for the chosen k and for the next smaller and larger k."""
     scoring = analysis.settings.scoring
-    own = {"k": analysis.k, "score": score_text(scoring, analysis.choice.score), "swaps": ""}
+    own = {"k": analysis.choice.k, "score": score_text(scoring, analysis.choice.score), "swaps": ""}
     rows: list[dict[str, Any]] = [own]
     for near in analysis.neighbours:
         change = near.change
@@ -182,7 +182,7 @@ def feature_values(analysis: Analysis) -> dict[str, Any]:
     others = frame[~is_shown & (frame["frequency"] > 0)]
     others = others.sort_values("frequency", ascending=False, kind="stable")
     weights = weights_by_class(analysis)
-    shown = weights.index  # features in use or always in, in the order of `frame`
+    shown = weights.index  # features that the model uses or must keep
     largest = max(float(weights.abs().to_numpy().max(initial=0.0)), 1e-300)
     costs = drop_costs(analysis, shown)
     cost_of, rows = {row["name"]: row for row in costs}, []
@@ -219,11 +219,11 @@ def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, An
     """Table rows: the rise of the objective without each feature (or group), and its best replacements."""
     known = [
         (label, analysis.worths[label])
-        for label in analysis.counted.labels_of(features)
+        for label in analysis.dataset.counted.labels_of(features)
         if label in analysis.worths
     ]
     largest = max((worth.cost for _, worth in known), default=0.0) or 1.0
-    labels, rows = analysis.counted.labels, []
+    labels, rows = analysis.dataset.counted.labels, []
     for label, worth in known:
         replacements = ", ".join(
             f"{shorten(str(labels[int(other.columns[0])]))} ({text.relative_change_text(other.cost)})"
@@ -255,7 +255,7 @@ def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
     boxes = []
     for feature in used[:MAX_BOXES]:
         values = analysis.dataset.X[:, feature]
-        of_class = [values[(y == name) & ~np.isnan(values)] for name in analysis.assessment.classes]
+        of_class = [values[(y == name) & ~np.isnan(values)] for name in analysis.model.classes_]
         quantiles = [np.quantile(own, BOX_QUANTILES) if len(own) else None for own in of_class]
         known = np.concatenate([q for q in quantiles if q is not None])
         low, high = float(known.min()), float(known.max())
@@ -266,7 +266,9 @@ def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
                 at = 100 * (q - low) / (high - low) if high > low else np.full(5, 50.0)
                 line |= {"at": at, "low": q[1], "median": q[2], "high": q[3]}
             lines.append(line)
-        boxes.append({"name": analysis.counted.names[feature], "lines": lines, "low": low, "high": high})
+        boxes.append(
+            {"name": analysis.dataset.counted.names[feature], "lines": lines, "low": low, "high": high}
+        )
     return boxes
 
 
@@ -337,28 +339,28 @@ def proportion_axes(figure: Any) -> Any:
 
 def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
     """Names and values of the settings; options for single features are listed only if they were used."""
-    settings, dataset, counted = analysis.settings, analysis.dataset, analysis.counted
-    n_encoded = len(dataset.encoding.categories)
+    settings, dataset, choice = analysis.settings, analysis.dataset, analysis.choice
+    n_encoded, counted = len(dataset.encoding.categories), dataset.counted
     at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
     n_features = len(dataset.encoding.feature_names)
     features = range(len(counted.names))
     signs = {j: counted.sign_of(j).replace("-", "−") for j in features}
     asked = [
         ("always in", ", ".join(counted.labels_of(j for j in features if counted.always_in[j]))),
-        ("never in", ", ".join(settings.columns.avoid)),
+        ("never in", ", ".join(counted.labels_of(counted.request.avoid or ()))),
         ("signs", ", ".join(f"{counted.names[j]} {sign}" for j, sign in signs.items() if sign)),
     ]
-    Cs = ", ".join(f"{C:g}" for C in analysis.choice.table.Cs)
+    Cs = ", ".join(f"{C:g}" for C in choice.table.Cs)
     return [
         ("table", f"{source}, {text.rows_text(analysis)}, {n_features} features"),
         ("target", dataset.target),
         ("model", f"kernel {settings.kernel}" if settings.kernel else "linear"),
-        ("k counts", analysis.things + ("" if analysis.is_shared else ", for each binary classifier")),
+        ("k counts", analysis.unit_label + ("" if analysis.is_shared else ", for each binary classifier")),
         *(row for row in asked if row[1]),
-        ("k and C", f"{analysis.k} and {analysis.C:g}; C from {Cs}"),
-        ("folds", f"{len(analysis.supports)}, shuffled (seed {settings.seed}) and stratified by class"),
+        ("k and C", f"{analysis.choice.k} and {analysis.choice.C:g}; C from {Cs}"),
+        ("folds", f"{len(choice.first.fits)}, shuffled (seed {settings.seed}) and stratified by class"),
         ("rows kept together", together_text(dataset)),
-        ("repeats of the folds", f"{analysis.choice.n_repeats}{at_most}"),
+        ("repeats of the folds", f"{choice.n_repeats}{at_most}"),
         ("score", settings.scoring),
         ("scaling", "standard deviation 1" if settings.standardize else "none"),
         ("missing values", "replaced by medians" if dataset.impute else "none"),
@@ -393,7 +395,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     guarded = pd.concat(columns, axis=1) if columns else frame
     guarded.columns = [protect(name) for name in frame.columns]
     text = str(guarded.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # an unquoted carriage return would end the line
+    if "\r" in text:  # quote all text: a bare carriage return would end the line
         text = str(guarded.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text
 
@@ -416,8 +418,7 @@ def check_folder(folder: Path, force: bool) -> None:
     if not os.access(folder if folder.exists() else parent, os.W_OK):
         raise InputError(f"The folder {folder} cannot be written. Choose another with --out.")
     there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    there = [name for name in there if name not in (PART, READY)]
-    if there and model_file.NAME not in there and not force:
+    if there and not {model_file.NAME, PART} & set(there) and not force:
         raise InputError(
             f"The folder {folder} holds {listing(there, 3)}, which kmargin did not write. "
             "Choose another with --out, or add --force to write into it."
@@ -447,7 +448,7 @@ def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
         model_file.NAME: model_file.to_bytes(analysis.model),
         kind: csv_text(frame(analysis)).encode(),
         "predictions.csv": csv_text(prediction_frame(analysis)).encode(),
-        "report.html": page.encode(errors="backslashreplace"),  # file names may be invalid text
+        "report.html": page.encode(errors="backslashreplace"),  # file names may not be valid Unicode
     }
     replace_folder(folder, contents, FILES)
     return [folder / name for name in contents]

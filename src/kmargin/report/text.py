@@ -18,7 +18,7 @@ SCORE_NAMES = {
     "neg_brier_score": "negative Brier score",
 }
 MAX_NAMES = 12  # largest number of features or groups that a sentence names
-MAX_LISTED = 8  # of a grid with more values, only their number and the ends are given
+MAX_LISTED = 8  # longer grids are shown as the number of values, the first and the last
 
 
 def percent(share: float) -> str:
@@ -80,17 +80,17 @@ def choice_text(analysis: Analysis) -> str:
     """Why this k was chosen, and whether more repeats of cross-validation might choose another."""
     settings, highest, choice = analysis.settings, analysis.highest, analysis.choice
     if not analysis.was_chosen:
-        return f"k = {analysis.k}, as requested; C = {analysis.C:g}."
+        return f"k = {analysis.choice.k}, as requested; C = {analysis.choice.C:g}."
     reason = "the highest score of all values tried"
-    if settings.select != "best" and highest is not None and highest.k != analysis.k:
+    if settings.select != "best" and highest is not None and highest.k != analysis.choice.k:
         within = f"{settings.tolerance:g}" if settings.select == "tolerance" else "one standard error"
         score = score_text(settings.scoring, highest.score)
         reason = (
             f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
             f"C = {highest.C:g}; `--select best` takes that)"
         )
-    text = f"k = {analysis.k}, C = {analysis.C:g}: {reason}, over "
-    n_folds = len(analysis.supports)
+    text = f"k = {analysis.choice.k}, C = {analysis.choice.C:g}: {reason}, over "
+    n_folds = len(analysis.choice.first.fits)
     if choice.n_repeats == 1:
         return f"{text}{n_folds} folds."
     text += f"{choice.n_repeats} repeats of {n_folds}-fold cross-validation. "
@@ -154,20 +154,20 @@ def class_list(analysis: Analysis) -> list[str]:
 
 def subject(analysis: Analysis) -> str:
     """The subject of the headline: the number of features in use, and in some cases their names."""
-    model, labels, names = analysis.model, analysis.things, used_units(analysis)
+    model, labels, names = analysis.model, analysis.unit_label, used_units(analysis)
     n_used = len(model.machine.support_) if model.is_kernel else len(names)
-    n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.counted.labels))
+    n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.dataset.counted.labels))
     if n_used == 0:
         return f"None of the {n_all:,} {labels}"
     several = len(model.machine_names) > 1
     text = f"{n_used:,} of {n_all:,} {labels}"
-    if not model.is_kernel and (several or analysis.counted.is_grouped):
+    if not model.is_kernel and (several or analysis.dataset.counted.unit_label != "features"):
         more = f" and {n_used - MAX_NAMES} more" if n_used > MAX_NAMES else ""
         text += f" ({', '.join(names[:MAX_NAMES])}{more})"
     if analysis.is_shared:
         return text
     each = "class" if model.machine.multi_class == "ovr" else "pair of classes"
-    return f"{text} in total, at most {analysis.k} for each {each},"
+    return f"{text} in total, at most {analysis.choice.k} for each {each},"
 
 
 def used_units(analysis: Analysis) -> list[str]:
@@ -175,7 +175,7 @@ def used_units(analysis: Analysis) -> list[str]:
     if analysis.model.is_kernel:
         return []
     order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
-    return analysis.counted.labels_of(order[is_used[order]])
+    return analysis.dataset.counted.labels_of(order[is_used[order]])
 
 
 def axis_text(labels: str, is_shared: bool = True) -> str:
@@ -185,19 +185,19 @@ def axis_text(labels: str, is_shared: bool = True) -> str:
 
 def counting_text(analysis: Analysis) -> str:
     """What k counts if it counts variables or groups; empty if it counts features."""
-    if analysis.things == "variables":
+    if analysis.unit_label == "variables":
         return (
             "k counts variables: all features made from the values of one column enter or leave together. "
             "`--each-value` counts them separately."
         )
-    if analysis.things == "groups":
+    if analysis.unit_label == "groups":
         return "k counts groups: the features of a group enter or leave together."
     return ""
 
 
 def signs_text(analysis: Analysis) -> str:
     """What the signs beside the names of features mean; empty if no feature shown has a required sign."""
-    counted, used = analysis.counted, analysis.model.machine.support_
+    counted, used = analysis.dataset.counted, analysis.model.machine.support_
     is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
     if not any(counted.sign_of(j) for j in is_shown):
         return ""
@@ -217,8 +217,8 @@ def signs_text(analysis: Analysis) -> str:
 
 def marks(analysis: Analysis, feature: int) -> str:
     """The user's requirements on a feature: "always in", and the sign of its weight."""
-    always = ["always in"] if analysis.counted.always_in[feature] else []
-    sign = analysis.counted.sign_of(feature).replace("-", "−")
+    always = ["always in"] if analysis.dataset.counted.always_in[feature] else []
+    sign = analysis.dataset.counted.sign_of(feature).replace("-", "−")
     return ", ".join([*always, *([sign] if sign else [])])
 
 
@@ -245,7 +245,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def evidence_numbers(analysis: Analysis) -> str:
-    """The measure by which the model is compared with guessing, with its value for both."""
+    """The measure by which the model is compared with guessing, with its values for model and guessing."""
     measure, (value, interval), guessing = analysis.assessment.evidence
     return (
         f"{MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
@@ -272,15 +272,15 @@ def all_features_text(analysis: Analysis) -> str:
     cost = assessed.cost_of_sparsity
     if cost is None:
         return ""
-    n_all = analysis.counted.units.n_units
+    n_all = analysis.dataset.counted.units.n_units
     reached = score_text(scoring, assessed.score + cost.value)
     amount = amount_text(scoring, cost.value)
     what = "costs" if cost.value > 0 else "gains"
     if amount.startswith("0 ") or not amount.strip("0."):
         what, amount = "changes", "nothing"
     return (
-        f"All {n_all:,} {analysis.things} reach {reached} on the same folds, with the ridge penalty alone; "
-        f"using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
+        f"All {n_all:,} {analysis.unit_label} reach {reached} on the same folds, with the ridge penalty "
+        f"alone; using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
     )
 
 
@@ -322,10 +322,10 @@ def n_used(analysis: Analysis) -> int:
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     """By how much the score would change with the next smaller or larger k."""
-    label = "training point" if analysis.model.is_kernel else analysis.things.removesuffix("s")
-    is_larger = neighbour.k > analysis.k
+    label = "training point" if analysis.model.is_kernel else analysis.unit_label.removesuffix("s")
+    is_larger = neighbour.k > analysis.choice.k
     each = "" if analysis.is_shared else " for each binary classifier"
-    distance = abs(neighbour.k - analysis.k)
+    distance = abs(neighbour.k - analysis.choice.k)
     amount = f"One {label}" if distance == 1 else count(distance, label)
     which = f"{amount} {'more' if is_larger else 'fewer'}{each} ({neighbour.k})"
     names = neighbour.enters if is_larger else neighbour.leaves
@@ -333,16 +333,17 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
     if names and len(names) <= 3 and not swaps:
         which += f", {'with' if is_larger else 'without'} {listing(names)}"
     scoring, change = analysis.settings.scoring, neighbour.change
-    error = f"(standard error {error_text(scoring, change.error)})"
+    at = " at the same C" if len(analysis.choice.table.Cs) > 1 else ""
+    error = f"{at} (standard error {error_text(scoring, change.error)})"
     comma, s = "," if ", with" in which else "", "s" if distance == 1 else ""
     if change_text(scoring, change.value) == "±0":
-        return f"{which}{comma} change{s} nothing {error}."
+        return f"{which}{comma} change{s} nothing{error}."
     verb = "gain" if change.value > 0 else "cost"
-    return f"{which}{comma} {verb}{s} {amount_text(scoring, change.value)} {error}."
+    return f"{which}{comma} {verb}{s} {amount_text(scoring, change.value)}{error}."
 
 
 def most_common(analysis: Analysis) -> str:
-    """The object of "guessing": the most common class if the score is the accuracy, otherwise empty."""
+    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, else ""."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
@@ -356,7 +357,7 @@ def class_counts(analysis: Analysis) -> str:
 
 def frequency_text(analysis: Analysis, frequency: float) -> str:
     """The number of folds that chose a feature, such as "4 of 5"."""
-    n_folds = len(analysis.supports)
+    n_folds = len(analysis.choice.first.fits)
     return f"{round(frequency * n_folds)} of {n_folds}"
 
 
@@ -373,7 +374,7 @@ def halves_sentence(analysis: Analysis) -> str:
     """What the column `halves` shows, and which proportion is hardly reached by chance."""
     if analysis.stability is None:
         return ""
-    selection, labels = analysis.stability.selection, analysis.counted.things
+    selection, labels = analysis.stability.selection, analysis.dataset.counted.unit_label
     by_chance = (
         f"Of the {labels} chosen on {100 * selection.threshold_:.3g} % or more, at most one is expected to "
         "have been selected by chance"
@@ -396,7 +397,7 @@ def grid_text(values: Sequence[float]) -> str:
 
 def stability_headline(stability: Stability) -> str:
     """How many features are stable, that is, selected on enough random halves of the rows."""
-    selection, labels = stability.selection, stability.counted.things
+    selection, labels = stability.selection, stability.counted.unit_label
     share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
     found = stability.stable
     if not found:
@@ -413,7 +414,7 @@ def stability_headline(stability: Stability) -> str:
 def chance_text(stability: Stability) -> str:
     """The upper bounds on the expected number of features that are stable by chance."""
     selection = stability.selection
-    blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.things}"
+    blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.unit_label}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     return (
         f"At most {unimodal} of these are expected to have been selected by chance, if the number of halves "

@@ -17,8 +17,10 @@ from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),
-    "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_flops=3e8),
-    "thorough": Effort(32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=3e9),
+    "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_flops=3e8, wider_flops=4e6),
+    "thorough": Effort(
+        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=3e9, wider_flops=4e6
+    ),
 }
 
 
@@ -155,13 +157,13 @@ class Exchange(Solver):
     def _solutions(
         self, problem: Problem, path: SupportPath, found: Candidate | None, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
-        """For each binary problem, the solution found by the search, or the intercept alone if better."""
+        """For each binary problem, the solution that the search found, or the intercept alone if better."""
         if found is None:
             return alone
         assert found.values is not None
-        # To use a column and its copy together would lower the ridge penalty, and no such swap was tried.
+        # With a ridge, a column and its copy together may be better, but the search never adds a copy.
         all_tried = found.all_tried and not (len(problem.units.copies) and path.lams.max() > 0)
-        # Without panels, a few exchanges of many units at a time are tried, and hardly any single swaps.
+        # Without a panel (a copy of columns of X) most single swaps are not tried: the status is LIMITED.
         in_panel = found.all_tried or found.regime is None or found.regime.takes_panel
         status = Status.SWAP_OPTIMAL if all_tried else Status.SETTLED if in_panel else Status.LIMITED
         columns = problem.units.columns_of(found.support)

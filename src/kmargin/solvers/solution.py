@@ -76,12 +76,12 @@ class Ending(Enum):
     --------
     >>> from kmargin import Ending
     >>> Ending.REFIT.value
-    'the minimum on the support of that projection'
+    'the minimum of the objective on the support of the projected iterate'
     """
 
     SEARCH = "the search, which fits every support it visits exactly"
     PROJECTION = "the projection of the last iterate onto S_k"
-    REFIT = "the minimum on the support of that projection"
+    REFIT = "the minimum of the objective on the support of the projected iterate"
     INTERCEPT = "the intercept alone, because no other solution found has a lower objective"
 
 
@@ -246,7 +246,7 @@ class Solution(Summarized):
         """Whether the solver converged, or stalled and the projection raised the objective by at most 0.01.
 
         The paper's second stopping rule (STALLED) ends nearly every run, mostly close to S_k but sometimes
-        far from it. A fit warns in both cases, and says which it was.
+        far from it. The warning that a fit issues says which of the two happened.
         """
         if self.status is Status.STALLED:
             return self.projection_cost <= SMALL_COST

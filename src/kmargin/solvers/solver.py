@@ -147,7 +147,7 @@ def intercept_only(problem: BinaryProblem) -> Vector:
 
 
 def bare_solution(problem: BinaryProblem, status: Status, regime: Regime | None = None) -> Solution:
-    """The solution of k = 0, the intercept alone, with this status; it is the same for every ridge."""
+    """The solution for k = 0, the best intercept alone, with the given status; the same for every ridge."""
     intercept, objective = problem.best_constant()
     return Solution(
         support=np.empty(0, np.intp),

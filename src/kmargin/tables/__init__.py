@@ -1,5 +1,6 @@
 """Read, prepare and analyse tables from files, and save and load models for them.
 
+Every function here raises InputError, with advice in its message, for an input that cannot be used.
 `load_model` and `save_model` need pandas only when they are called.
 """
 
@@ -41,7 +42,7 @@ def load_model(path: str | Path) -> "TableModel":
     --------
     save_model : Saves a model; its example loads it again.
     """
-    model: TableModel = _modelfile().load(path)
+    model: TableModel = _model_file().load(path)
     return model
 
 
@@ -83,21 +84,16 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    modelfile = _modelfile()
-    from kmargin.tables.model import to_table_model
-
-    written: Path = modelfile.save(to_table_model(model, target), path)
+    written: Path = _model_file().save(model, path, target)
     return written
 
 
-def _modelfile() -> Any:
-    """Import the module that reads and writes models. Raises InputError if pandas is not installed."""
+def _model_file() -> Any:
+    """Import the module that reads and writes models, which needs pandas."""
     try:
         from kmargin.tables import model_file
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "pandas":
-            raise
         raise InputError(
-            "Saved models need pandas, which is not installed. Run: pip install 'kmargin[cli]'"
+            f"Saved models need {error.name}, which is not installed. Run: pip install 'kmargin[cli]'"
         ) from error
     return model_file

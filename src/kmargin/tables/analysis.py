@@ -6,27 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from kmargin import SparseSVC, StabilitySelection, stability_C
+from kmargin import Exchange, SparseSVC, StabilitySelection, stability_C
 from kmargin.core.arrays import Indices, Matrix, Vector
-from kmargin.core.validation import InputError, blame_input
+from kmargin.core.validation import InputError, blame_input, listing
+from kmargin.estimators.cv import CrossValidation
 from kmargin.fitting.drop_costs import Worth
 from kmargin.fitting.progress import progress_bar
+from kmargin.fitting.spec import repeats_to_report
 from kmargin.model_selection.nested import HonestScore, evaluate, permutation_test, summarise
 from kmargin.model_selection.scores import Fold, difference_error
-from kmargin.tables.columns import CountedFeatures, count_features
+from kmargin.tables.columns import CountedFeatures
 from kmargin.tables.dataset import Dataset
-from kmargin.tables.model import TableModel, assemble_estimator, note_rows
-from kmargin.tables.search import (
-    Choice,
-    Preparation,
-    Settings,
-    TableSearch,
-    choose,
-    choose_from,
-    resolve_grid,
-)
+from kmargin.tables.model import TableModel, note_rows
+from kmargin.tables.search import Choice, Settings, TableSearch, choose, choose_from, resolve_grid
 
 DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
 MIN_FOR_NESTED = 3  # rows or groups per class for nested cross-validation: one to score, two for inner folds
@@ -56,7 +52,6 @@ class Assessment(HonestScore):
     fold: Indices  # the number of the fold in which each row is tested
     decisions: Matrix  # decision values of each row, by the model that was fitted without it
     probabilities: Matrix  # of the classes for each row, by the same models
-    classes: np.ndarray
     weights: Vector  # sample weights of the rows
     all_features: HonestScore | None = None  # score of models that use all features, on the same folds
 
@@ -91,24 +86,22 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     if not settings.permutations:
         return found
 
-    def highest(scores: np.ndarray) -> float:
-        """The highest mean score over all values of C, and over those of k unless k was given."""
+    def highest(searched: CrossValidation) -> float:
+        """The highest mean score over all values of C, and over those of k unless k was given.
+
+        The highest of many scores is too optimistic, but equally so for the original and permuted labels.
+        """
         columns = slice(None) if settings.k is None else [choice.column]
-        return float(scores[:, :, columns].mean(axis=0).max())
+        return float(searched.scores[:, :, columns].mean(axis=0).max())
 
     def score_permuted(labels: list[np.ndarray]) -> Iterator[float]:
-        """The highest mean score of all C and k for each of several permutations of the labels.
-
-        The highest of many scores is too optimistic, but so is that of the original labels, with which these
-        scores are compared.
-        """
         with progress_bar("permutations", len(labels), settings.verbose) as bar:
             for y in labels:
                 permuted = TableSearch(dataset._replace(y=y), replace(settings, verbose=0))
-                yield highest(permuted.cross_validate(choice.first.Cs, choice.first.ks).scores)
+                yield highest(permuted.cross_validate(choice.first.Cs, choice.first.ks))
                 bar.advance()
 
-    rng, own = np.random.default_rng(settings.seed), highest(choice.first.scores)
+    rng, own = np.random.default_rng(settings.seed), highest(choice.first)
     p_value, permuted = permutation_test(own, score_permuted, search.rows, settings.permutations, rng)
     return replace(found, p_value=p_value, permuted=permuted)
 
@@ -128,34 +121,29 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
         fold=np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])[order],
         decisions=np.concatenate([np.asarray(result.decisions) for result in results])[order],
         probabilities=np.concatenate(probabilities)[order],
-        classes=search.samples.classes,
         weights=search.rows.row_weights,
     )
 
 
 def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Repeat the choice of k and C on the training rows of each outer fold.
-
-    Yields each fold, the model fitted to its training rows, and the input of that model for its test rows.
-    """
+    """Repeat the choice in outer folds; yield each fold, its model, and the test rows as its input."""
     folds = search.folds(OUTER)
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:
-            inner = search.on_rows(fold.train)
+            inner = TableSearch(search.dataset.restricted_to(fold.train), replace(search.settings, verbose=0))
             chosen = choose(inner, choice.n_repeats)
-            model, _ = inner.fit(chosen, n_best=int(chosen.k < inner.n_available))
-            yield fold, model, search.dataset.X[fold.test]
+            scaling, model, _ = inner.fit(chosen, n_best=int(chosen.k < inner.n_available))
+            yield fold, model, scaling(search.dataset.X[fold.test])
             bar.advance()
 
 
 def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
     """Yield the same as `repeat_search`, for the folds and models from which k and C were chosen."""
-    searched, row, column = choice.first, choice.row, choice.column
-    folds: Any = searched.folds
+    folds: Any = choice.first.folds
     with blame_input():
-        calibrations = searched.calibrate(row, column, range(len(folds)))
+        calibrations = choice.first.calibrate(choice.row, choice.column, range(len(folds)))
     for number, fold in enumerate(folds.folds):
-        model = search.model_at(searched.fits[number], row, column)
+        model = search.model_at(choice.first.fits[number], choice.row, choice.column)
         model.calibration_ = calibrations[number]
         yield fold, model, folds.inputs(number)
 
@@ -177,11 +165,6 @@ class Stability:
         return int(2 * self.selection.n_pairs)
 
     @property
-    def frequencies(self) -> Vector:
-        """The selection frequency of each feature."""
-        return np.asarray(self.selection.frequencies_)
-
-    @property
     def stable(self) -> list[str]:
         """The labels of the stable features (or groups), without those that --keep puts into every model."""
         free = ~self.counted.always_in[self.selection.support_]
@@ -189,25 +172,24 @@ class Stability:
 
 
 def measure_stability(
-    dataset: Dataset,
-    settings: Settings,
-    *,
-    k: int | None = None,
-    C: float | None = None,
-    n_pairs: int = 50,
-    threshold: float | None = None,
-    max_false: float = 1.0,
+    dataset: Dataset, settings: Settings, k: int | None = None, C: float | None = None, **options: Any
 ) -> Stability:
     """Select the features that models fitted to random halves of the rows use consistently.
 
-    By default k is 10, or half of the features that can be chosen if that is less; C is `stability_C`; the
-    threshold is the lowest for which at most `max_false` features are expected by chance. The settings k, ks,
-    Cs and those of the folds are not used.
+    By default k is 10, or half of the features that can be chosen if that is less, and C is `stability_C`.
+    The settings k, ks, Cs and those of the folds are not used; `options` are those of `StabilitySelection`.
     """
     settings.check()
-    counted = count_features(dataset.encoding, settings.columns)
-    k = _resolve_k(k, counted)
-    C = stability_C(len(dataset.y), counted.units.n_units) if C is None else C
+    counted = dataset.counted
+    n_units, n_fixed = counted.units.n_units, counted.n_fixed
+    k = n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2) if k is None else k
+    if not n_fixed < k < n_units:
+        kept = f", of which --keep fixes {n_fixed}," if n_fixed else ""
+        raise InputError(
+            f"--k {k} of {n_units} {counted.unit_label}{kept} leaves nothing to choose. Use a k above "
+            f"{n_fixed} and below {n_units}, or give more columns."
+        )
+    C = stability_C(len(dataset.y), n_units) if C is None else C
     model: Any = SparseSVC(
         k,
         C=C,
@@ -218,37 +200,19 @@ def measure_stability(
     )
     has_gaps = bool(np.isnan(dataset.X).any())
     if has_gaps:
-        model = Pipeline([("prepare", Preparation(True, settings.standardize)), ("model", model)])
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        model = make_pipeline(imputer, *[StandardScaler()] * settings.standardize, model)
     selection = StabilitySelection(
         model,
-        n_pairs=n_pairs,
-        threshold="auto" if threshold is None else threshold,
-        max_false=max_false,
         standardize=settings.standardize and not has_gaps,
         n_jobs=settings.jobs,
         random_state=settings.seed,
         verbose=settings.verbose,
+        **options,
     )
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
-
-
-def _resolve_k(k: int | None, counted: CountedFeatures) -> int:
-    """The number of features (or groups) selected on each half. Raises InputError if k is not possible."""
-    n_units, n_fixed, things = counted.units.n_units, counted.n_fixed, counted.things
-    if n_units - n_fixed < 2:
-        raise InputError(
-            f"There are fewer than two {things} to choose from. Give more columns, or keep fewer."
-        )
-    if k is None:
-        return n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2)
-    if n_fixed < k < n_units:
-        return k
-    kept = f", of which --keep fixes {n_fixed}," if n_fixed else ""
-    raise InputError(
-        f"--k {k} of {n_units} {things}{kept} leaves nothing to choose. Use {n_fixed + 1} to {n_units - 1}."
-    )
 
 
 # The whole analysis
@@ -270,28 +234,21 @@ class Analysis:
 
     dataset: Dataset
     settings: Settings
-    counted: CountedFeatures
     model: TableModel
     choice: Choice
     assessment: Assessment
-    supports: tuple[Indices, ...]  # features used in each fold of the first repeat, with the chosen k and C
+    frequency: Vector | None  # the share of folds in which each feature is used; None with a kernel
     stability: Stability | None  # on random halves of the rows, with the chosen k and C, if requested
     worths: dict[str, Worth]  # drop costs of the features (or groups) used, by label; empty if not computed
     neighbours: tuple[Neighbour, ...]  # the next smaller and the next larger k, if they were tried
+    unit_label: str  # what k counts: training points, features, variables or groups
+    is_shared: bool  # whether k is the limit of the whole model, not of each of several binary classifiers
     notes: tuple[str, ...]
 
     @property
     def halves(self) -> Vector | None:
         """The share of random halves on which each feature is selected; None without stability selection."""
-        return None if self.stability is None else self.stability.frequencies
-
-    @property
-    def k(self) -> int:
-        return self.choice.k
-
-    @property
-    def C(self) -> float:
-        return self.choice.C
+        return None if self.stability is None else np.asarray(self.stability.selection.frequencies_)
 
     @property
     def highest(self) -> Choice | None:
@@ -302,55 +259,40 @@ class Analysis:
         return replace(self.choice, row=row, column=column)
 
     @property
-    def frequency(self) -> Vector | None:
-        """The share of folds in which each feature is used; None with a kernel."""
-        if self.model.is_kernel:
-            return None
-        n_features = self.dataset.X.shape[1]
-        return np.bincount(np.concatenate(self.supports), minlength=n_features) / len(self.supports)
-
-    @property
     def was_chosen(self) -> bool:
         """Whether k was chosen by cross-validation, not given."""
         return self.settings.k is None
-
-    @property
-    def things(self) -> str:
-        """What k counts: training points, features, variables or groups."""
-        return "training points" if self.model.is_kernel else self.counted.things
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether k is the limit of the whole model, not of each of several binary classifiers."""
-        return self.settings.shared or len(self.model.machine_names) == 1
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows."""
     search = TableSearch(dataset, settings)
-    search.note_repeats()
+    if settings.kernel is None and search.counted.request.is_empty and not np.isnan(dataset.X).any():
+        repeated = [dataset.encoding.feature_names[j] for j in repeats_to_report(search.samples, Exchange())]
+        if repeated:
+            search.notes.append(f"Features that repeat an earlier one are passed over: {listing(repeated)}.")
     if search.is_large and settings.kernel is None:
         search.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
     choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
     if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
         search.notes.append(
-            f"The largest k of --ks, {max(settings.ks)} of {search.n_available:,} {search.things}, scores "
-            "best. Add larger ones: they may do better."
+            f"The largest k of --ks, {max(settings.ks)} of {search.n_available:,} {search.unit_label}, "
+            "scores best. Add larger ones: they may do better."
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        (preparation, fitted), worths = search.fit(choice, n_best=2)
-    scheme = {"multi_class": settings.multi_class, "shared": settings.shared}
-    parameters = {"k": choice.k, "C": choice.C} | scheme
+        scaling, fitted, worths = search.fit(choice, n_best=2)
+    parameters = {"k": choice.k, "C": choice.C, "shared": settings.shared}
     parameters |= search.counted.request._asdict() if settings.kernel is None else {}
     model = TableModel(
         dataset.target,
         dataset.encoding,
-        preparation.scaling_,
-        assemble_estimator(parameters, fitted.classes, fitted.decisions),
+        scaling,
+        fitted,
+        parameters,
         fitted.calibration_,
-        ranges=dataset.ranges,
+        ranges=np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)]),
         id=dataset.id,
     )
     model = replace(model, seen=note_rows(dataset.X, model.used_features))
@@ -362,18 +304,19 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         leaves_a_choice = settings.kernel is None and counted.n_fixed < choice.k < counted.units.n_units
         if settings.pairs and leaves_a_choice and not search.is_large:
             stability = measure_stability(dataset, settings, k=choice.k, C=choice.C, n_pairs=settings.pairs)
-    decisions = choice.first.decisions(choice.row, choice.column)
+    in_use = [of_fold.coef.any(axis=0) for of_fold in choice.first.decisions(choice.row, choice.column)]
     return Analysis(
         dataset=dataset,
         settings=settings,
-        counted=search.counted,
         model=model,
         choice=choice,
         assessment=assessment,
-        supports=tuple(np.flatnonzero(of_fold.coef.any(axis=0)) for of_fold in decisions),
+        frequency=None if model.is_kernel else np.mean(in_use, axis=0),
         stability=stability,
         worths=worths,
         neighbours=neighbours,
+        unit_label=search.unit_label,
+        is_shared=settings.shared or len(model.machine_names) == 1,
         notes=(*dataset.notes, *search.notes, *(str(warning.message) for warning in caught)),
     )
 
@@ -383,22 +326,19 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
 
     The features are those of a path over k fitted to all rows; for the chosen k, those of the final model.
     """
-    used: dict[int, set[str]] = {}
+    table, column, used = choice.table, choice.column, dict[int, set[str]]()
     if not model.is_kernel:
-        path = search.path(list(choice.table.Cs[: choice.row + 1]), list(choice.table.ks))[1]
+        path = search.path(list(table.Cs[: choice.row + 1]), list(table.ks))[1]
         coefs = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
         used = {k: set(search.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs.items()}
-    table, at, here = choice.table, choice.column, used.get(choice.k, set())
-    scores, found = table.scores[:, choice.row], []
-    for position in (at + 1, at - 1):  # the values of k are in descending order
-        if 0 <= position < len(table.ks):
-            k = table.ks[position]
-            differences = scores[:, position] - scores[:, at]
+    here, scores, found = used.get(choice.k, set()), table.scores[:, choice.row], []
+    for at in (column + 1, column - 1):  # the values of k are in descending order
+        if 0 <= at < len(table.ks):
+            there, differences = used.get(table.ks[at], set()), scores[:, at] - scores[:, column]
             error = difference_error(differences, table.test_ratio, len(search.dataset.y))
             change = Difference(float(differences.mean()), error)
-            there = used.get(k, set())
-            score = float(scores[:, position].mean())
-            found.append(Neighbour(k, score, change, sorted(there - here), sorted(here - there)))
+            names = sorted(there - here), sorted(here - there)
+            found.append(Neighbour(table.ks[at], float(scores[:, at].mean()), change, *names))
     return tuple(found)
 
 
@@ -421,8 +361,8 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None
-    preparation, path = search.path(Cs[-1:], ks)
-    X, names = preparation.transform(dataset.X), dataset.encoding.feature_names
+    scaling, path = search.path(Cs[-1:], ks)
+    X, names = scaling(dataset.X), dataset.encoding.feature_names
     steps: list[Step] = []
     for at in reversed(range(len(ks))):
         columns = np.flatnonzero(path.coefs[at].any(axis=0))

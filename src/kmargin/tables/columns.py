@@ -1,11 +1,9 @@
 """Columns of a table: their types, their encoding as numeric features, and the units that k counts."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
-from difflib import get_close_matches
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -13,18 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.preprocessing import StandardScaler
 
-from kmargin.core.arrays import Flags, Matrix, Vector
+from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import InputError, blame_input, count, listing, nearest
 from kmargin.tables.read import Table, parse_numbers, read_table
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
-# a laboratory value outside the range of measurement, such as <5 or > 100,5
-CENSORED = re.compile(r"[<>≤≥]=?\s*\d+([.,]\d+)*")
+CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
-MAX_LISTED = 5  # number of names that a message lists
-SIGN_VALUES = {"+": 1, "-": -1}
 
 
 def kind_of(column: pd.Series) -> str:
@@ -39,12 +35,8 @@ def kind_of(column: pd.Series) -> str:
 
 
 def to_numbers(column: pd.Series) -> Vector:
-    """Return a column of numbers as floats, NaN where a value is missing; huge integers are clipped."""
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    longest = 10**308
-    clipped = [np.nan if pd.isna(value) else max(-longest, min(value, longest)) for value in column]
-    return np.array(clipped, np.float64)
+    """Return a column of numbers as floats, NaN where a value is missing."""
+    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def to_texts(column: pd.Series) -> np.ndarray:
@@ -57,28 +49,19 @@ def to_text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def join_some(words: Sequence[str]) -> str:
-    """Return the first `MAX_LISTED` of these words as a list in a sentence, and how many more there are."""
-    more = f" and {len(words) - MAX_LISTED:,} more" if len(words) > MAX_LISTED else ""
-    return ", ".join(words[:MAX_LISTED]) + more
-
-
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
     """Raises InputError, with this advice, if values are missing."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
-    missing = missing[missing > 0]
-    if len(missing):
-        columns = join_some([f"{name!r} ({number})" for name, number in missing.items()])
-        where = "column" if len(missing) == 1 else f"{len(missing)} columns:"
-        total = int(missing.sum())
-        raise InputError(
-            f"{count(total, 'value')} {'is' if total == 1 else 'are'} missing, in {where} {columns}. {advice}"
-        )
+    if missing.any():
+        columns = listing(list(missing.index[missing > 0]))
+        total = count(int(missing.sum()), "missing value")
+        raise InputError(f"The table has {total}, in {columns}. {advice}")
 
 
 def check_finite(frame: pd.DataFrame) -> None:
     """Raises InputError if numbers are infinite or above `LARGEST`."""
-    found = [name for name in frame.columns if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
+    numeric = [name for name in frame.columns if kind_of(frame[name]) == "number"]
+    found = [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
     if found:
         raise InputError(
             f"Column {listing(found)} holds infinite values or numbers beyond {LARGEST:g}, perhaps a code "
@@ -86,20 +69,17 @@ def check_finite(frame: pd.DataFrame) -> None:
         )
 
 
-def explain_censored(column: pd.Series, name: str) -> str | None:
-    """Return advice on a column of numbers and values such as '<5'; None for any other column."""
+def check_measured(column: pd.Series) -> None:
+    """Raises InputError for a column of numbers and values outside the range of measurement, such as '<5'."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     is_censored = texts.str.fullmatch(CENSORED).astype(bool)
-    if not is_censored.any() or parse_numbers(texts[~is_censored], ",") is None:
-        return None
-    example, rows = texts[is_censored].iloc[0], count(int(is_censored.sum()), "row")
-    limit = example.lstrip("<>≤≥= ")
-    side, number = ("below", f"{limit} or half of it") if example[0] in "<≤" else ("above", limit)
-    return (
-        f"Column {name!r} holds laboratory values such as {example!r} ({rows}), {side} what "
-        "was measured, not numbers. Replace each by one number, the same in every row and in new tables "
-        f"(for {example!r} {number})."
-    )
+    if is_censored.any() and parse_numbers(texts[~is_censored], ",") is not None:
+        rows = count(int(is_censored.sum()), "row")
+        raise InputError(
+            f"Column {column.name!r} holds laboratory values such as {texts[is_censored].iloc[0]!r} ({rows})"
+            ", which are no numbers. Replace each by one number, the same in every row and in new tables, "
+            "such as the limit or half of it, or leave the column out."
+        )
 
 
 def first_text(column: pd.Series) -> str:
@@ -115,11 +95,9 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     A table seems so if the name of a wanted column is in its first column. It also seems so if its first
     column holds distinct texts, all others hold numbers, and it has more rows than columns.
     """
-    if kind_of(frame.iloc[:, 0]) != "text":
-        return ""
-    texts, dtypes = set(to_texts(frame.iloc[:, 0])), frame.dtypes.iloc[1:]
-    is_matrix = len(dtypes) >= 2 and all(map(pd.api.types.is_numeric_dtype, dtypes))
-    if not texts & set(wanted) and not (is_matrix and len(texts) == len(frame) > frame.shape[1]):
+    texts = {*to_texts(frame.iloc[:, 0])} if kind_of(frame.iloc[:, 0]) == "text" else set()
+    is_matrix = all(map(pd.api.types.is_numeric_dtype, frame.dtypes.iloc[1:]))
+    if not texts & set(wanted) and not (is_matrix and len(texts) == len(frame) > frame.shape[1] > 2):
         return ""
     found = listing(sorted(texts & set(wanted)), 3) or count(len(texts), "name")
     return (
@@ -166,13 +144,18 @@ class Encoding:
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
         """Return the matrix of features of a new table, whose columns are found by name, and notes.
 
-        Features of columns that are not in `needed` are zero. Raises InputError if needed columns are missing
-        or not numeric, and if needed values are missing unless the model `has_medians` to impute them.
+        Features of columns that are not in `needed` are zero. Values of needed columns may only be missing if
+        the model `has_medians` to impute them.
         """
         columns = [column for column in self.columns if column in needed]
         absent = [column for column in columns if column not in table.frame.columns]
         if absent and not table.absent_is_zero:
-            raise InputError(_explain_absent(table.frame, absent, len(columns), set(self.columns)))
+            others = [name for name in table.frame.columns if name not in self.columns]
+            hint = explain_transposed(table.frame, absent) or nearest(absent[0], others)
+            raise InputError(
+                f"The table lacks {len(absent):,} of the {count(len(columns), 'column')} that the model "
+                f"needs: {listing(absent)}. {hint}"
+            )
         frame, notes = table.frame.reindex(columns=columns, fill_value=0.0), []
         for name in columns:
             if name not in self.categories:
@@ -180,38 +163,24 @@ class Encoding:
             elif new := sorted({*to_texts(frame[name])} - {None, *self.categories[name]}):
                 notes.append(f"Column {name!r} holds {listing(new)}, unknown to the model: taken as none.")
         if not has_medians:
-            check_missing(frame, "Fill them in, or fit again with --impute median.")
-        check_finite(frame.drop(columns=list(self.categories), errors="ignore"))
+            check_missing(frame, "Fill in values, or fit again with --impute median.")
+        check_finite(frame)
         return self.matrix(frame.reindex(columns=list(self.columns), fill_value=0.0)), notes
 
 
 def _numbers_of(column: pd.Series) -> Vector:
-    """Return numbers, or texts of numbers, as numbers. Raises InputError for a column of anything else."""
-    kind, example = kind_of(column), ""
+    """Return numbers, or texts of numbers, as numbers."""
+    kind, example, numbers = kind_of(column), "", None
     if kind == "text":
         numbers = parse_numbers(pd.Series(to_texts(column), dtype=object))
-        if numbers is not None:
-            return to_numbers(numbers)
-        if (advice := explain_censored(column, str(column.name))) is not None:
-            raise InputError(advice)
         example = f", such as {first_text(column)!r}"
     elif kind == "number":
-        return to_numbers(column)
+        numbers = column
+    if numbers is not None:
+        return to_numbers(numbers)
+    check_measured(column)
     raise InputError(
         f"Column {column.name!r} holds {kind}{example}, but the model was fitted to numbers. Give numbers."
-    )
-
-
-def _explain_absent(frame: pd.DataFrame, absent: list[str], n_needed: int, known: set[str]) -> str:
-    """Return a sentence with the columns that a table lacks, and columns of similar names that it has."""
-    others = {str(name).casefold(): str(name) for name in frame.columns if name not in known}
-    close = {name: get_close_matches(name.casefold(), others, n=1) for name in absent[:MAX_LISTED]}
-    meant = ", ".join(f"{others[names[0]]!r} for {name!r}" for name, names in close.items() if names)
-    hint = f"Did you mean {meant}?" if meant else explain_transposed(frame, absent)
-    which = "" if n_needed == len(absent) == 1 else f" of the {n_needed:,} it needs"
-    return (
-        f"The table lacks {count(len(absent), 'column')}{which}: {listing(absent)}. "
-        f"{hint or 'It has none with a similar name: is it the right table?'}"
     )
 
 
@@ -234,12 +203,34 @@ def column_medians(X: Matrix) -> Vector:
     return pd.DataFrame(X).median().fillna(0.0).to_numpy()
 
 
+def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -> Scaling:
+    """Return the medians and scales of training rows. The standard deviation of a constant column is 1."""
+    medians = column_medians(X) if impute else None
+    plain = Scaling(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    if not standardize:
+        return plain
+    scaler = StandardScaler().fit(plain(X), sample_weight=weights / weights.max())
+    return Scaling(medians, scaler.mean_, scaler.scale_)
+
+
 # What k counts
 
 
-class ColumnRequest(NamedTuple):
-    """What k counts, and constraints on features, by the names of columns, values (hue=red) or groups."""
+class Roles(NamedTuple):
+    """The roles of columns, what k counts, and constraints on features.
 
+    All columns without another role are features. `keep`, `avoid` and `signs` name columns, values (hue=red)
+    or groups.
+    """
+
+    target: str | None = None
+    id: str | None = None
+    weights: str | None = None
+    drop: Sequence[str] = ()
+    encode: str | None = None
+    impute: str | None = None
+    grouped_by: str | None = None  # rows with the same value stay together in folds
+    features: Sequence[str] = ()  # columns that are features even if they seem to name the rows
     keep: Sequence[str] = ()
     avoid: Sequence[str] = ()
     signs: Sequence[str] = ()  # required signs of coefficients, such as age=+
@@ -247,8 +238,10 @@ class ColumnRequest(NamedTuple):
     group_by: str | None = None  # a separator: columns are grouped by the text before it
     each_value: bool = False  # whether k counts each value of a text column, not the column as one
 
-
-NO_REQUEST = ColumnRequest()
+    @property
+    def mentioned(self) -> set[str]:
+        """Columns that must be features, because --feature, --keep or --sign names them."""
+        return {*self.features, *self.keep, *(text.rpartition("=")[0] for text in self.signs)}
 
 
 @dataclass(frozen=True)
@@ -260,7 +253,7 @@ class CountedFeatures:
 
     names: tuple[str, ...]
     labels: tuple[str, ...]  # for each feature, the name of its unit
-    things: str  # what the units are called: features, variables or groups
+    unit_label: str  # what the units are called: features, variables or groups
     request: UnitRequest  # the constraints, with features given by their positions
 
     @cached_property
@@ -271,10 +264,6 @@ class CountedFeatures:
     def always_in(self) -> Flags:
         """Whether each feature is always in the model."""
         return self.units.chosen(np.zeros(len(self.names), np.bool_))
-
-    @property
-    def is_grouped(self) -> bool:
-        return self.things != "features"
 
     @property
     def n_fixed(self) -> int:
@@ -289,103 +278,84 @@ class CountedFeatures:
         return list(dict.fromkeys(self.labels[j] for j in features))
 
 
-def count_features(encoding: Encoding, asked: ColumnRequest) -> CountedFeatures:
-    """Return the features of a table with the units that k counts. Raises InputError for unknown names."""
+def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
+    """Return the features of a table with the units that k counts."""
     names, sources = encoding.feature_names, encoding.sources
-    things, labels = "features", names
-    if asked.groups is not None or asked.group_by is not None:
-        things, labels = "groups", _group_labels(encoding, asked)
-    elif encoding.categories and not asked.each_value and len(encoding.columns) > 1:
-        things, labels = "variables", sources
+    unit_label, labels = "features", names
+    if roles.groups is not None or roles.group_by is not None:
+        unit_label, labels = "groups", _group_labels(encoding, roles)
+    elif encoding.categories and not roles.each_value and len(encoding.columns) > 1:
+        unit_label, labels = "variables", sources
     # positions of features by name; a name may be that of a column, of a value or of a group, in this order
-    places: dict[str, list[int]] = {}
+    places: dict[str, Indices] = {}
     for kind in (labels, names, sources):
-        places |= {name: [] for name in kind}
-        for place, name in enumerate(kind):
-            places[name].append(place)
+        places |= pd.Series(kind).groupby(kind, sort=False).indices
 
     def find(name: str, option: str) -> list[int]:
         if name not in places:
             raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
-        return places[name]
+        return list(map(int, places[name]))
 
-    signs = [0] * len(names)
-    for text in asked.signs:
-        name, equals, sign = text.rpartition("=")
-        if not equals or sign not in SIGN_VALUES:
+    signs: dict[int, str] = {}
+    for text in roles.signs:
+        name, _, sign = text.rpartition("=")
+        if sign not in ("+", "-"):
             raise InputError(
                 f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
             )
         for place in find(name, "--sign"):
-            if signs[place] == -SIGN_VALUES[sign]:
+            if signs.setdefault(place, sign) != sign:
                 raise InputError(
                     f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
                 )
-            signs[place] = SIGN_VALUES[sign]
     request = UnitRequest(
-        groups=None if things == "features" else list(labels),
-        keep=sorted({place for name in asked.keep for place in find(name, "--keep")}) or None,
-        avoid=sorted({place for name in asked.avoid for place in find(name, "--avoid")}) or None,
-        signs=signs if any(signs) else None,
+        groups=None if unit_label == "features" else list(labels),
+        keep=[place for name in roles.keep for place in find(name, "--keep")],
+        avoid=[place for name in roles.avoid for place in find(name, "--avoid")],
+        signs=signs,
     )
-    if request.avoid == list(range(len(names))):
-        raise InputError(f"--avoid excludes all {len(names)} features. Exclude fewer.")
     with blame_input():
+        request = request.by_place(len(names), names)
         request.resolve(len(names), names)
-    return CountedFeatures(tuple(names), tuple(labels), things, request)
+    return CountedFeatures(tuple(names), tuple(labels), unit_label, request)
 
 
-def _group_labels(encoding: Encoding, asked: ColumnRequest) -> list[str]:
+def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
     """Return the name of the group of each feature; a column in no group is a group of its own."""
-    if asked.groups is not None and asked.group_by is not None:
+    if roles.groups is not None and roles.group_by is not None:
         raise InputError("--groups and --group-by both define groups. Use one of them.")
-    columns = encoding.columns
-    group_of = _prefixes(columns, asked.group_by or "") if asked.groups is None else dict(asked.groups)
+    columns, group_of = encoding.columns, dict(roles.groups or {})
+    if roles.group_by is not None:  # the text before the separator; a column named like a group belongs to it
+        prefixes = {column: column.split(roles.group_by or "\0")[0] for column in columns}
+        group_of = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
+        if not group_of:
+            raise InputError(
+                f"--group-by {roles.group_by!r}: no feature name contains it after a prefix. Give the "
+                "separator between the group and the rest of the name, such as _ for site_a and site_b."
+            )
+        group_of |= {column: column for column in columns if column in set(group_of.values())}
     unknown = [name for name in group_of if name not in columns]
     if unknown:
         raise InputError(
             f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
         )
-    labels, groups = [], set(group_of.values())
-    for column, feature in zip(encoding.sources, encoding.feature_names, strict=True):
-        alone = feature if asked.each_value else column
-        labels.append(group_of.get(column, f"{alone} (by itself)" if alone in groups else alone))
-    if len(set(labels)) == 1:
-        option = "--group-by" if asked.groups is None else "--groups"
-        raise InputError(f"{option} puts all features into one group. Define two or more to choose from.")
-    return labels
-
-
-def _prefixes(columns: Sequence[str], separator: str) -> dict[str, str]:
-    """Return the group of each column: the text before the separator in its name.
-
-    A column whose whole name is the name of a group belongs to that group.
-    """
-    prefixes = {column: column.partition(separator)[0] for column in columns} if separator else {}
-    groups = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
-    if not groups:
-        raise InputError(
-            f"--group-by {separator!r}: no feature name contains it after a prefix. Give the separator "
-            "between the group and the rest of the name, such as _ for site_a and site_b."
-        )
-    return groups | {column: column for column in columns if column in set(groups.values())}
+    groups, alone = set(group_of.values()), encoding.feature_names if roles.each_value else encoding.sources
+    alone = [f"{name} (by itself)" if name in groups else name for name in alone]
+    return [group_of.get(column, name) for column, name in zip(encoding.sources, alone, strict=True)]
 
 
 def read_groups(path: Path) -> dict[str, str]:
-    """Return the group of each feature from a file with columns feature and group. Raises InputError for
-    any other file.
-    """
+    """Return the group of each feature from a file with columns feature and group."""
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
         raise InputError(
             f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
             "It needs two columns, called feature and group."
         )
-    features, groups = (to_texts(frame[name]) for name in ("feature", "group"))
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():
         raise InputError(
             f"--groups: row {wrong.argmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
             "feature. Put each feature into one group; one that is not in the file is a group of its own."
         )
-    return dict(zip(features, groups, strict=True))
+    return dict(zip(to_texts(frame["feature"]), to_texts(frame["group"]), strict=True))

@@ -1,7 +1,6 @@
 """Prepare a table for an analysis: join labels, read classes, features, weights and groups, and warn."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -13,35 +12,23 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.validation import InputError, count, listing, nearest
 from kmargin.tables import pitfalls
 from kmargin.tables.columns import (
+    CountedFeatures,
     Encoding,
+    Roles,
     check_finite,
+    check_measured,
     check_missing,
-    explain_censored,
+    count_features,
     explain_transposed,
     first_text,
-    join_some,
     kind_of,
     to_numbers,
     to_texts,
 )
-from kmargin.tables.read import Table, read_table, to_whole
+from kmargin.tables.read import Table, check_unique, read_table, to_whole
 
 # A text column is refused if it has more than this many values and more than half as many as rows.
 MAX_CATEGORIES = 50
-
-
-class Roles(NamedTuple):
-    """The roles of columns. All columns without another role are features."""
-
-    target: str | None = None
-    id: str | None = None
-    weights: str | None = None
-    drop: Sequence[str] = ()
-    encode: str | None = None
-    impute: str | None = None
-    grouped_by: str | None = None  # rows with the same value stay together in folds
-    features: Sequence[str] = ()  # columns that are features even if they seem to name the rows
-    mentioned: Sequence[str] = ()  # columns that --keep and --sign name, which are features likewise
 
 
 class Dataset(NamedTuple):
@@ -51,9 +38,10 @@ class Dataset(NamedTuple):
     y: np.ndarray
     target: str
     encoding: Encoding
+    counted: CountedFeatures  # the features, and what k counts
     rows: Indices  # numbers of the rows in the file, from 1
     weights: Vector | None
-    ids: pd.Series | None  # the name of each row
+    ids: np.ndarray | None  # the name of each row
     impute: bool  # whether missing numbers are replaced by medians
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
@@ -64,22 +52,14 @@ class Dataset(NamedTuple):
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Return the data set with only these rows."""
-        per_row = ("X", "y", "rows", "weights", "groups", "group_labels")
+        per_row = ("X", "y", "rows", "weights", "ids", "groups", "group_labels")
         fields: dict[str, Any] = {name: getattr(self, name) for name in per_row}
-        fields = {name: None if values is None else values[rows] for name, values in fields.items()}
-        return self._replace(ids=None if self.ids is None else self.ids.iloc[rows], **fields)
-
-    @property
-    def ranges(self) -> Matrix:
-        """The smallest and the largest value of each feature, in two rows."""
-        return np.array([np.nanmin(self.X, axis=0), np.nanmax(self.X, axis=0)])
+        fields = {name: values[rows] for name, values in fields.items() if values is not None}
+        return self._replace(**fields)
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
-    """Prepare a table for an analysis, with columns in these roles.
-
-    Raises InputError, with advice in the message, if no model can be fitted to the table.
-    """
+    """Prepare a table for an analysis, with columns in these roles."""
     target = _check_roles(table, roles)
     notes = list(table.notes)
     frame = table.frame.reset_index(drop=True)
@@ -100,7 +80,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     y = read_classes(frame[target], target, notes)
     taken = {target, roles.id, roles.weights, roles.grouped_by, *roles.drop}
     features = frame[[name for name in frame.columns if name not in taken]]
-    row_names, doubtful = pitfalls.find_row_names(features, {*roles.features, *roles.mentioned}, notes)
+    row_names, doubtful = pitfalls.find_row_names(features, roles.mentioned, notes)
     features = features.drop(columns=row_names)
     encoding = _learn_encoding(features, target, roles)
     X = encoding.matrix(features)
@@ -127,9 +107,10 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         y=y,
         target=target,
         encoding=encoding,
+        counted=count_features(encoding, roles),
         rows=places + 1,
         weights=weights,
-        ids=None if ids is None else ids.iloc[places].reset_index(drop=True),
+        ids=None if ids is None else ids.to_numpy()[places],
         impute=roles.impute is not None,
         notes=tuple(notes),
         warnings=warnings,
@@ -141,9 +122,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
 
 
 def _check_roles(table: Table, roles: Roles) -> str:
-    """Return the name of the target column. Raises InputError for unknown columns and values of options, and
-    for columns in two roles.
-    """
+    """Return the name of the target column; refuse unknown columns, and columns in two roles."""
     for option, value, choice in (("encode", roles.encode, "onehot"), ("impute", roles.impute, "median")):
         if value not in (None, choice):
             raise InputError(f"--{option} {value} is not known. Use --{option} {choice}.")
@@ -160,52 +139,38 @@ def _check_roles(table: Table, roles: Roles) -> str:
     for option, name in [*others, *(("--feature", name) for name in roles.features)]:
         if name is not None and name not in columns:
             raise InputError(f"{option}: the table has no column {name!r}. {nearest(name, columns)}")
-        if name == target:
-            raise InputError(f"{option} {name} is the target. Leave out that option.")
-    for option, name in others:
-        if name in roles.features:
-            raise InputError(f"--feature {name} is also named by {option}. Leave out one of the two.")
+        if name == target or (option != "--feature" and name in roles.features):
+            other = "is the target" if name == target else "is also named by --feature"
+            raise InputError(f"{option} {name} {other}. Leave out one of the two.")
     return target
 
 
 def _read_weights(column: pd.Series, name: str) -> Vector:
     weights = to_numbers(pd.to_numeric(column, errors="coerce"))
-    bad = column[~(np.isfinite(weights) & (weights >= 0))]
-    if len(bad):
+    is_valid = np.isfinite(weights) & (weights >= 0)
+    if not is_valid.all() or not weights.any():
+        bad = is_valid.argmin()  # the first row if all weights are 0
         raise InputError(
-            f"--weights: row {bad.index[0] + 1} of column {name!r} holds {str(bad.iloc[0])[:40]}. Give "
-            "numbers >= 0; 0 leaves a row out."
+            f"--weights: row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}. "
+            "Give numbers >= 0, some of them above 0; 0 leaves a row out."
         )
-    if not weights.any():
-        raise InputError(f"--weights: column {name!r} is zero in every row. Give some rows a weight > 0.")
     return weights
 
 
 def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarray]:
-    """Return the number and the name of the group of each row. Raises InputError for unsuitable groups."""
+    """Return the number and the name of the group of each row."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
-        rows = f"{count(n_missing, 'row')} {'has' if n_missing == 1 else 'have'}"
         raise InputError(
-            f"--rows-grouped-by: {rows} no value in column {name!r}. Fill it in; give a row that belongs to "
-            "no other a value of its own."
+            f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}. Fill in values; "
+            "give a row that belongs to no other a value of its own."
         )
     texts = to_texts(column).astype(str)
     names, groups = np.unique(texts, return_inverse=True)
-    if len(names) == 1:
-        raise InputError(
-            f"--rows-grouped-by: all rows have {str(names[0])!r} in column {name!r}, so they cannot be split "
-            "into folds. Name a column that identifies, for example, the patient of each row."
-        )
-    if len(names) == len(groups):
-        notes.append(
-            f"Column {name!r} has a different value in each row, so --rows-grouped-by keeps no rows together."
-        )
-    else:
-        notes.append(
-            f"{len(groups):,} rows form {len(names):,} groups by {name!r}, which stay together in folds and "
-            "halves. Intervals count groups, not rows."
-        )
+    notes.append(
+        f"{len(groups):,} rows form {len(names):,} groups by {name!r}, which stay together in folds and "
+        "halves. Intervals count groups, not rows."
+    )
     return groups, texts
 
 
@@ -220,85 +185,65 @@ def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encodi
     empty = [name for name in features.columns if features[name].isna().all()]
     if empty:
         raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
-    check_finite(features.drop(columns=texts))
+    check_finite(features)
     categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
     encoding = Encoding(tuple(features.columns), categories)
-    repeated = [name for name, times in Counter(encoding.feature_names).items() if times > 1]
-    if repeated:
-        raise InputError(f"--encode would create {listing(repeated)} twice. Rename that column.")
+    check_unique("--encode onehot", encoding.feature_names, "feature")
     return encoding
 
 
 def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
-    """Return the names of the text columns. Raises InputError if a column cannot be encoded as numbers."""
-    texts, grouping = [], {}
-    for name in frame.columns:
-        kind = kind_of(frame[name])
+    """Return the names of the text columns; refuse columns that cannot be encoded as numbers."""
+    kinds = {name: kind_of(frame[name]) for name in frame.columns}
+    for name, kind in kinds.items():
         if kind not in ("number", "text"):
             raise InputError(
                 f"Column {name!r} holds {kind}, not numbers. Leave it out with --drop {quote(name)}."
             )
-        if kind == "number":
-            continue
-        texts.append(name)
-        if (advice := explain_censored(frame[name], name)) is not None:
-            raise InputError(f"{advice} Or leave the column out with --drop {quote(name)}.")
-        if pitfalls.has_shared_values(frame[name], needs_name=False):
-            grouping[name] = (
-                f"If rows with the same {name!r} belong together, such as those of a patient, keep them "
-                f"together in folds with --rows-grouped-by {quote(name)}. "
-            )
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    for name in texts:
+        check_measured(frame[name])
     if texts and encode is None:
-        examples = join_some([f"{name!r} (such as {first_text(frame[name])!r})" for name in texts])
-        hold = "holds" if len(texts) == 1 else "hold"
-        hint = f"{next(iter(grouping.values()))}Otherwise encode" if grouping else "Encode"
         raise InputError(
-            f"{count(len(texts), 'column')} {hold} text, not numbers: {examples}. {hint} text with --encode "
-            "onehot, or leave it out with --drop."
+            f"The table has text instead of numbers in {listing(texts)}, such as "
+            f"{first_text(frame[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
+            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
         )
     for name in texts:
         n_distinct, n_rows = frame[name].nunique(), len(frame)
         if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
             raise InputError(
                 f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
-                f"rather than a feature. {grouping.get(name, '')}Use --id {quote(name)} to copy it to the "
-                f"predictions, or --drop {quote(name)}."
+                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
+                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
             )
     return texts
 
 
 def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
-    """Return the class of each row from the target column, as texts, integers or booleans.
-
-    Raises InputError if there is only one class, or if the values do not seem to be classes.
-    """
-    kind = kind_of(column)
-    if kind not in ("number", "text"):
-        raise InputError(f"The target column {name!r} holds {kind}. Give class names or numbers.")
-    if kind == "text":
-        y = _merge_spellings(to_texts(column).astype(str), name, notes)
-    elif pd.api.types.is_bool_dtype(column.infer_objects().dtype):
-        y = column.to_numpy(bool)
-    else:
-        y = to_whole(pd.Series(to_numbers(column))).to_numpy()
-    distinct = np.unique(y)
-    if len(distinct) == 1:
-        raise InputError(
-            f"The target column {name!r} has only one class, {distinct[0].item()!r}, so there is nothing to "
-            "classify. Give rows of two classes or more."
-        )
-    found = ""
-    if 2 * len(distinct) > len(y):
-        found = f"{len(distinct):,} different values in {len(y):,} rows"
-    elif y.dtype.kind == "f":
-        is_whole = np.isfinite(distinct) & (np.abs(distinct) < 2**53) & (distinct == np.round(distinct))
-        found = f"numbers such as {distinct[~is_whole][0]:g}"
-    if found:
-        raise InputError(
-            f"The target column {name!r} holds {found}, but kmargin predicts classes. Choose another target, "
-            "or group the values into classes, with whole numbers or names."
-        )
-    return y
+    """Return the class of each row from the target column, as texts, integers or booleans."""
+    found = kind = kind_of(column)
+    if kind in ("number", "text"):
+        if kind == "text":
+            y = _merge_spellings(to_texts(column).astype(str), name, notes)
+        elif pd.api.types.is_bool_dtype(column.infer_objects().dtype):
+            y = column.to_numpy(bool)
+        else:
+            y = to_whole(pd.Series(to_numbers(column))).to_numpy()
+        distinct = np.unique(y)
+        if len(distinct) == 1:
+            found = f"only one class, {distinct[0].item()!r}"
+        elif 2 * len(distinct) > len(y):
+            found = f"{len(distinct):,} different values in {len(y):,} rows"
+        elif y.dtype.kind == "f":
+            is_whole = (np.abs(distinct) < 2**53) & (distinct == np.round(distinct))
+            found = f"numbers such as {distinct[~is_whole][0]:g}"
+        else:
+            return y
+    raise InputError(
+        f"The target column {name!r} holds {found}, but kmargin predicts classes. Choose another target, or "
+        "group the values into two classes or more, with whole numbers or names."
+    )
 
 
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
@@ -336,7 +281,7 @@ def join_labels(
 
     Rows are matched by the column `id`, or else by the pair of columns, one of the table and one of the file,
     with most values in common. If the file has only one other column, that is the target. Rows without a
-    label are left out, unless `all_rows`. Raises InputError if the table and the file cannot be joined.
+    label are left out, unless `all_rows`.
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
@@ -344,33 +289,25 @@ def join_labels(
     assert names is not None
     labels = labels[labels[key].notna()]
     ids, keys = pd.Series(to_texts(names)), pd.Index(to_texts(labels.pop(key)))
-    if keys.has_duplicates:
-        repeated = listing(list(keys[keys.duplicated()].unique()))
-        raise InputError(
-            f"--labels: {file} has {repeated} more than once in column {key!r}. Give one row for each id."
-        )
-    others, columns = list(labels.columns), table.frame.columns
+    check_unique(f"--labels: {file}", keys, "row")
+    others = list(labels.columns)
     target = target or table.target or (others[0] if len(others) == 1 else None)
-    if target not in others and target not in columns:
+    if target not in others and target not in table.frame.columns:
         missing = "name the column to predict" if target is None else f"{file} has no column {target!r}"
         raise InputError(f"--labels: {missing}. Use --target. {nearest(target or '', others)}")
     taken = [name for name in others if name == target or name in wanted]
-    for name in taken:
-        if name in columns:
-            raise InputError(
-                f"--labels: {file} and the table both have a column {name!r}. Rename one of them."
-            )
-    rest, is_labelled = [name for name in others if name not in taken], ids.isin(keys).to_numpy()
-    if rest and not all_rows:
+    check_unique(f"--labels: {file} together with the table", [*table.frame.columns, *taken])
+    rest, is_labelled = labels.columns.difference(taken, sort=False), ids.isin(keys).to_numpy()
+    if len(rest) and not all_rows:
         notes.append(
-            f"Not used as features: {listing(rest)} of {file}, for columns of a label file may describe the "
-            "outcome itself. Move them into the table to use them."
+            f"Not used as features: {listing(list(rest))} of {file}, for columns of a label file may "
+            "describe the outcome itself. Move them into the table to use them."
         )
     if not is_labelled.all():
-        names_without = listing(list(ids[~is_labelled].unique()), 3)
+        without = ids[~is_labelled]
         done = "predicted anyway" if all_rows else "left out"
         notes.append(
-            f"{file} has no label for {count(int((~is_labelled).sum()), 'row')}, {done}: {names_without}."
+            f"{file} has no label for {count(len(without), 'row')}, {done}: {listing(list(without), 3)}."
         )
     if unused := sorted(set(keys) - set(ids)):
         notes.append(
@@ -388,34 +325,32 @@ def join_labels(
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
-    """Return the columns of the table and of the labels by which rows are matched.
-
-    The first is None if the rows of the table are matched by `table.row_names`.
-    """
+    """Return the columns of the table (None: its row names) and of the labels by which rows are matched."""
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
         raise InputError(
             f"--id: neither {file} nor the table has a column {id!r}. {nearest(id, labels.columns)}"
         )
-    owns: dict[str | None, pd.Series]
     if id in frame.columns:
-        owns = {id: frame[id]}
+        owns: dict[str | None, pd.Series] = {id: frame[id]}
     elif table.row_names is not None:
         owns = {None: table.row_names}
     else:
-        texts = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name].dtype)]
-        common = [name for name in labels.columns if name in frame.columns]
-        owns = {name: frame[name] for name in (*common, frame.columns[0], *texts)}
+        texts = frame.select_dtypes(exclude="number").columns
+        owns = {
+            name: frame[name]
+            for name in (*frame.columns.intersection(labels.columns), frame.columns[0], *texts)
+        }
     keys = [id] if id is not None and id in labels.columns else list(labels.columns)
-    own_values = {own: {*to_texts(column)} - {None} for own, column in owns.items()}
-    key_values = {key: {*to_texts(labels[key])} for key in keys}
-    n_common = {(own, key): len(own_values[own] & key_values[key]) for key in keys for own in owns}
-    best = max(n_common, key=n_common.__getitem__)
-    if n_common[best] == 0:
-        ours, theirs = next(iter(owns.values())).iloc[:2], labels[keys[0]].iloc[:2]
+    ours = {own: to_texts(column) for own, column in owns.items()}
+    theirs = {key: to_texts(labels[key]) for key in keys}
+    n_common = {(own, key): len({*ours[own]} & {*theirs[key]} - {None}) for key in keys for own in owns}
+    own, key = max(n_common, key=n_common.__getitem__)
+    if n_common[own, key] == 0:
+        in_table, in_file = listing(list(ours[own][:2])), listing(list(theirs[key][:2]))
         raise InputError(
-            f"No row of the table has a name in {file}: {listing(list(ours))} in the table, "
-            f"{listing(list(theirs))} in {file}. Give both the same names, in a column that --id names; "
-            "if the table has its features in rows, add --transpose."
+            f"No row of the table has a name in {file}: {in_table} in the table, {in_file} in {file}. Give "
+            "both the same names, in a column that --id names; if the table has its features in rows, add "
+            "--transpose."
         )
-    return best
+    return own, key

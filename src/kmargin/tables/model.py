@@ -1,6 +1,6 @@
-"""A fitted estimator together with the encoding and scaling of its table, for predictions from new tables."""
+"""A fitted model with the encoding and scaling of its table, for predictions from new tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -15,42 +15,35 @@ from sklearn.utils.validation import check_is_fitted
 from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import machine_names
-from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError, count, listing
-from kmargin.fitting.decisions import Kernel, KernelDecisions
+from kmargin.estimators.cv import CrossValidated, FoldModel
+from kmargin.fitting.decisions import Kernel, KernelDecisions, KernelInputs
+from kmargin.fitting.path import LinearDecisions
 from kmargin.fitting.spec import Decisions
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.read import Table, check_unique
+from kmargin.tables.read import Table, to_table
 
 MAX_DIGESTS = 10_000  # maximum number of digests of training rows that a model keeps
 MIN_DISTINCT = 0.95  # used features identify rows if at least this share of the rows is distinct in them
 FAR_OUTSIDE = 0.5  # values further outside the training range than this share of its width are reported
 MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the training range
+CACHE_SIZE = 200  # megabytes of kernel values that predictions compute at a time
 ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 
-@dataclass(frozen=True)
-class SeenRows:
-    """Digests (hash values) of the training rows, by which a new table is searched for training rows.
-
-    They are in ascending order, and only the `MAX_DIGESTS` smallest are kept.
-    """
+class SeenRows(NamedTuple):
+    """Digests (hash values) of the training rows, in ascending order; only the `MAX_DIGESTS` smallest."""
 
     by_all: np.ndarray  # int64; the digest of each row, of all features
     by_used: np.ndarray  # of the used features; empty if they do not tell rows apart
 
     def share(self, X: Matrix, by_all: bool) -> float:
-        """The share of the rows of X that are training rows, estimated from those with small digests.
-
-        X has all features, or if not `by_all` the used ones.
-        """
+        """Estimate the share of the rows of X, which has all or the used features, that are training rows."""
         kept, digests = self.by_all if by_all else self.by_used, digest_rows(X)
-        if len(kept) == 0:
-            return 0.0
-        is_known = np.isin(digests, kept)
-        in_range = is_known if len(kept) < MAX_DIGESTS else is_known[digests <= kept[-1]]
-        return float(in_range.mean()) if len(in_range) else 0.0
+        if len(kept) == MAX_DIGESTS:
+            digests = digests[digests <= kept[-1]]
+        return float(np.isin(digests, kept).mean()) if len(digests) else 0.0
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
@@ -69,60 +62,6 @@ def digest_rows(X: Matrix) -> np.ndarray:
     return np.frombuffer(b"".join(raw), dtype="<i8").astype(np.int64)
 
 
-Estimator = SparseSVC | KernelSparseSVC
-KERNEL_PARAMETERS = ("kernel", "gamma", "degree", "coef0")
-FITTED_ARRAYS = {
-    "linear": ("intercept", "coef"),
-    "kernel": ("intercept", "dual_coef", "support", "support_vectors"),
-}
-
-
-def make_estimator(parameters: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Estimator:
-    """Make a fitted estimator from its parameters and arrays: the inverse of `estimator_numbers`."""
-    kind: Any = KernelSparseSVC if "kernel" in parameters else SparseSVC
-    machine = kind(**parameters)
-    for name, array in arrays.items():
-        setattr(machine, f"{name}_", array)
-    if "kernel" in parameters:
-        machine.kernel_ = Kernel(*(parameters[name] for name in KERNEL_PARAMETERS))
-    else:
-        machine.support_ = np.flatnonzero(machine.coef_.any(axis=0))
-    machine.n_features_in_ = arrays["support_vectors" if "kernel" in parameters else "coef"].shape[1]
-    return machine
-
-
-def assemble_estimator(parameters: Mapping[str, Any], classes: np.ndarray, decisions: Decisions) -> Estimator:
-    """Make a fitted estimator from its parameters, its classes and its decision function."""
-    arrays = {"classes": classes, "intercept": decisions.intercept}
-    if not isinstance(decisions, KernelDecisions):
-        return make_estimator(parameters, arrays | {"coef": decisions.coef})
-    kernel, inputs = decisions.inputs.kernel, decisions.inputs
-    assert kernel is not None, "tables hold features, not kernel values"
-    arrays |= {"dual_coef": decisions.coef, "support": inputs.columns, "support_vectors": inputs.points}
-    return make_estimator({**parameters, "kernel": kernel.name, **kernel.numbers}, arrays)
-
-
-def estimator_numbers(machine: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The parameters and arrays of a fitted estimator; if it chose k and C, with the chosen values."""
-    k, C = (getattr(machine, f"{name}_", None) for name in ("k", "C"))
-    parameters = {"C": float(C or machine.C), "multi_class": machine.multi_class, "shared": machine.shared}
-    is_kernel = hasattr(machine, "dual_coef_")
-    if is_kernel:
-        parameters |= {"kernel": machine.kernel, **machine.kernel_.numbers}
-        n_units = len(machine.support_)
-    else:
-        request = UnitRequest(machine.groups, machine.keep, machine.avoid, machine.signs)
-        request = request.by_place(machine.n_features_in_, getattr(machine, "feature_names_in_", None))
-        parameters |= request._asdict()
-        n_units = request.resolve(machine.n_features_in_).n_units
-    k = machine.k if k is None else k
-    names = ("classes", *FITTED_ARRAYS["kernel" if is_kernel else "linear"])
-    arrays = {name: getattr(machine, f"{name}_") for name in names}
-    for name, values in arrays.items():  # support vectors may be a sparse matrix
-        arrays[name] = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-    return parameters | {"k": n_units if k == "all" else int(k)}, arrays
-
-
 class Prediction(NamedTuple):
     """Classes, decision values and probabilities of the rows of a table, and notes on the table."""
 
@@ -139,7 +78,8 @@ class TableModel:
     target: str
     encoding: Encoding
     scaling: Scaling
-    machine: Estimator  # predicts from the encoded and scaled features
+    machine: FoldModel  # predicts from the encoded and scaled features
+    parameters: Mapping[str, Any]  # k, C and others with which the model was fitted, for the record
     calibration: Calibration | None = None
     seen: SeenRows | None = None  # digests of the training rows
     ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
@@ -166,7 +106,7 @@ class TableModel:
 
     @property
     def is_kernel(self) -> bool:
-        return isinstance(self.machine, KernelSparseSVC)
+        return isinstance(self.machine.decisions, KernelDecisions)
 
     @property
     def machine_names(self) -> list[str]:
@@ -185,8 +125,7 @@ class TableModel:
 
         X is a data frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed`
         are used, as numbers or as texts of numbers; or an array of all columns that the model was fitted to,
-        in the order of `feature_names_in_`. Raises InputError, a ValueError, if needed columns or values are
-        missing.
+        in the order of `feature_names_in_`.
         """
         return self.predict_table(self._read(X)).classes
 
@@ -210,47 +149,35 @@ class TableModel:
 
     def share_seen(self, X: Any) -> float:
         """The share of the rows of X that are training rows, estimated by `SeenRows`; 0 if it is unknown."""
-        table = self._read(X)
-        if self.seen is None:
-            return 0.0
-        has_all = all(column in table.frame.columns for column in self.encoding.columns)
-        wanted = set(self.encoding.columns) if has_all else self.needed
+        table, columns = self._read(X), set(self.encoding.columns)
+        has_all = columns <= {*table.frame.columns}
         try:
-            X, _ = self.encoding.match(table, wanted, has_medians=True)
+            X, _ = self.encoding.match(table, columns if has_all else self.needed, has_medians=True)
         except InputError:  # a column that the model does not use now holds other values than numbers
             return 0.0
-        return self.seen.share(X if has_all else X[:, self.used_features], has_all)
+        return self.seen.share(X if has_all else X[:, self.used_features], has_all) if self.seen else 0.0
 
     def _read(self, X: Any) -> Table:
-        """Return a data frame, a mapping, records or an array as a table.
-
-        The columns of an array get the names of all columns of the training table, in their order. Raises
-        InputError if an array has another number of columns, or if X is not a table.
-        """
+        """Return a data frame, a mapping, records or an array of all columns as a table."""
         if isinstance(X, Table):
             return X
         columns, needed = self.encoding.columns, self.needed
-        used = [column for column in columns if column in needed]
         X = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars, arrow
         X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
         try:
             frame = pd.DataFrame(X)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"X is not a table ({str(error).rstrip('.')}). Give a data frame with the columns "
-                f"{listing(used)}, or a two-dimensional array."
-            ) from error
+        except (TypeError, ValueError):  # X is not two-dimensional
+            frame = pd.DataFrame()
         if isinstance(frame.columns, pd.RangeIndex):
             if frame.shape[1] != len(columns):
+                used = listing([column for column in columns if column in needed], 8)
                 raise InputError(
-                    f"X has {count(frame.shape[1], 'column')}, but without names the model expects the "
-                    f"{len(columns):,} that it was fitted to, in this order: {listing(columns, 8)}; a single "
-                    f"row is [row]. A data frame needs only {listing(used, 8)}."
+                    f"X is not a table with the {len(columns):,} columns that the model was fitted to, in "
+                    f"this order: {listing(columns, 8)}. Give all of them; a single row is [row]. A data "
+                    f"frame needs only {used}."
                 )
             frame.columns = list(columns)
-        frame.columns = [str(name) for name in frame.columns]
-        check_unique("X", list(frame.columns))
-        return Table(frame)
+        return to_table("X", frame)
 
     @property
     def used_features(self) -> Indices:
@@ -259,52 +186,55 @@ class TableModel:
         return np.flatnonzero([column in needed for column in self.encoding.sources])
 
     def predict_table(self, table: Table) -> Prediction:
-        """Predict the rows of a table. Raises InputError if needed columns or values are missing."""
+        """Predict the rows of a table."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
+        notes += self._note_imputed(X)
         notes += self._note_extremes(X)
         scaled, probabilities = self.scaling(X), None
         if self.calibration is not None:
-            scheme = len(self.machine.classes_), self.machine.multi_class
-            probabilities = self.calibration.probabilities(self.machine.machine_decisions(scaled), *scheme)
+            scheme = len(self.classes_), self.machine.multi_class
+            probabilities = self.calibration.probabilities(self.machine.decisions(scaled), *scheme)
         return Prediction(
             self.machine.predict(scaled), self.machine.decision_function(scaled), probabilities, notes
         )
 
-    def _note_extremes(self, X: Matrix) -> list[str]:
-        """Notes on columns with values far outside their training range, or outside it in most rows."""
+    def _note_imputed(self, X: Matrix) -> Iterator[str]:
+        """Yield notes on columns with missing values, which the scaling replaces by medians."""
+        for j in self.used_features:
+            if n_missing := int(np.isnan(X[:, j]).sum()):
+                name, rows = self.encoding.feature_names[j], count(len(X), "row")
+                yield f"{name!r} is missing in {n_missing} of {rows}; the training median is used there."
+
+    def _note_extremes(self, X: Matrix) -> Iterator[str]:
+        """Yield notes on columns with values far outside their training range, or outside it in most rows."""
         if self.ranges is None:
-            return []
-        notes = []
+            return
         names = self.encoding.feature_names
-        numeric = [j for j in self.used_features if names[j] in self.encoding.columns]
-        for j in numeric:
+        for j in self.used_features:
             low, high = self.ranges[:, j]
-            margin = FAR_OUTSIDE * (high - low)
-            far = (X[:, j] < low - margin) | (X[:, j] > high + margin)
-            outside = (X[:, j] < low) | (X[:, j] > high)
-            if len(X) >= MIN_ROWS and 2 * outside.sum() > len(X):
-                far = outside
-            if high > low and far.any():
-                row = int(np.nanargmax(np.abs(X[:, j] - (low + high) / 2)))
-                notes.append(
+            distance = np.maximum(low - X[:, j], X[:, j] - high)  # outside the range: above 0
+            far = distance > FAR_OUTSIDE * (high - low)
+            if len(X) >= MIN_ROWS and 2 * (distance > 0).sum() > len(X):
+                far = distance > 0
+            if names[j] in self.encoding.columns and high > low and far.any():
+                row = int(np.nanargmax(distance))
+                yield (
                     f"Column {names[j]!r} is far outside its training range ({low:.4g} to {high:.4g}) in "
                     f"{count(int(far.sum()), 'row')}, such as {X[row, j]:.4g} in row {row + 1}. Check its "
                     "unit; predictions there are extrapolations."
                 )
-        return notes
 
 
 def to_table_model(model: Any, target: str) -> TableModel:
     """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds its columns by name.
 
     The names are those of the data frame that it was fitted to; for an array they are x0, x1 and so on.
-    Raises InputError for models that cannot be saved.
     """
     if isinstance(model, TableModel):
         return model
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    steps = [step for step in steps if step not in (None, "passthrough")]
-    machine = steps[-1] if steps else model
+    steps = [step for step in steps if step not in (None, "passthrough")] or [model]
+    machine: Any = steps[-1]
     if not isinstance(machine, ESTIMATORS):
         names = ", ".join(kind.__name__ for kind in ESTIMATORS)
         raise InputError(
@@ -312,51 +242,55 @@ def to_table_model(model: Any, target: str) -> TableModel:
             "pipeline that ends in one, or the result of load_model."
         )
     check_is_fitted(machine)
-    if getattr(machine, "kernel", None) == "precomputed" or callable(getattr(machine, "kernel", None)):
-        raise InputError(
-            "A model with a custom kernel function cannot be saved. Use a kernel by name, such as "
-            "kernel='rbf'."
-        )
-    parameters, arrays = estimator_numbers(machine)
-    scaling = _scaling(steps[:-1], int(machine.n_features_in_))
-    of_kernel = getattr(getattr(machine, "kernel_", None), "scaling", None)
-    if of_kernel is not None:
-        centers, scales = of_kernel[:2]
-        arrays["support_vectors"] = (arrays["support_vectors"] - centers) / scales
-        scaling = Scaling(scaling.medians, scaling.mean + scaling.spread * centers, scaling.spread * scales)
-    classes = arrays["classes"]
-    if all(isinstance(value, str) for value in classes):
-        arrays["classes"] = classes.astype(str)
-    elif classes.dtype.kind == "u":
-        arrays["classes"] = classes.astype(np.int64)
-    elif classes.dtype.kind not in "ifb":
+    scaling, intercept = _scaling(steps[:-1], int(machine.n_features_in_)), np.asarray(machine.intercept_)
+    decisions: Decisions
+    if isinstance(machine, KernelSparseSVC | KernelSparseSVCCV):
+        if machine.kernel == "precomputed" or callable(machine.kernel):
+            raise InputError("A model with a custom kernel function cannot be saved. Use kernel='rbf', say.")
+        kernel: Any = machine.kernel_
+        points: Any = machine.support_vectors_
+        points = points.toarray() if hasattr(points, "toarray") else points
+        if kernel.scaling is not None:
+            centers, scales = kernel.scaling[:2]
+            points, mean = (points - centers) / scales, scaling.mean + scaling.spread * centers
+            scaling = Scaling(scaling.medians, mean, scaling.spread * scales)
+        inputs = KernelInputs(Kernel(kernel.name, **kernel.numbers), points, machine.support_, CACHE_SIZE)
+        decisions = KernelDecisions(inputs, machine.dual_coef_, intercept)
+    else:
+        decisions = LinearDecisions(np.asarray(machine.coef_), intercept)
+    classes = np.array(np.asarray(machine.classes_).tolist())
+    if classes.dtype.kind not in "Uifb":
         raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
     columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
-    encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
-    return TableModel(target, encoding, scaling, make_estimator(parameters, arrays), calibration)
+    is_chosen = isinstance(machine, CrossValidated)
+    k, C = (machine.k_, machine.C_) if is_chosen else (machine.k, machine.C)
+    return TableModel(
+        target,
+        Encoding(tuple(map(str, columns))),
+        scaling,
+        FoldModel(decisions, classes, machine.multi_class),
+        {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared},
+        getattr(machine, "calibration_", None),
+    )
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
     """Convert the steps of a pipeline before its estimator to one imputation and standardisation."""
-    kinds = [type(step) for step in steps]
-    if kinds not in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler]):
-        raise InputError(
-            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
-            "saved; kmargin saves only a SimpleImputer followed by a StandardScaler. Scale with "
-            "standardize=True, or save the pipeline with joblib."
-        )
     medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
-    for step in steps:
+    kinds = [type(step) for step in steps]
+    is_known = kinds in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler])
+    for step in steps if is_known else ():
         if isinstance(step, SimpleImputer):
-            values = step.statistics_.tolist()
-            are_numbers = all(isinstance(value, int | float) and np.isfinite(value) for value in values)
-            if step.add_indicator or len(values) != n_features or not are_numbers:
-                raise InputError(
-                    "This SimpleImputer adds or drops columns, or does not fill in numbers. Use one with "
-                    "strategy='median', without add_indicator."
-                )
-            medians = np.array(values, dtype=float)
+            medians = pd.to_numeric(pd.Series(step.statistics_), errors="coerce").to_numpy(float)
+            is_known = len(medians) == n_features and np.isfinite(medians).all() and not step.add_indicator
         else:
             mean = step.mean_ if step.with_mean else mean
             spread = step.scale_ if step.with_std else spread
+    if not is_known:
+        raise InputError(
+            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
+            "saved; kmargin saves only a SimpleImputer that fills in a number for every column, without "
+            "add_indicator, and then a StandardScaler. Scale with standardize=True, or save the pipeline "
+            "with joblib."
+        )
     return Scaling(medians, mean, spread)

@@ -12,7 +12,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +20,20 @@ import numpy as np
 import pandas as pd
 
 from kmargin import __version__
-from kmargin.core.units import UnitRequest
 from kmargin.core.validation import InputError
+from kmargin.estimators.cv import FoldModel
+from kmargin.fitting.decisions import Kernel, KernelDecisions, KernelInputs
+from kmargin.fitting.path import LinearDecisions
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.model import (
-    FITTED_ARRAYS,
-    KERNEL_PARAMETERS,
-    SeenRows,
-    TableModel,
-    estimator_numbers,
-    make_estimator,
-)
-from kmargin.tables.read import Table
+from kmargin.tables.model import CACHE_SIZE, SeenRows, TableModel, to_table_model
+from kmargin.tables.read import Table, readable_as
 
 FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
 
-# Subfolders of a folder of results: files are written to PART, which is renamed to READY when all of them are
-# complete; then they are moved from READY to the folder itself.
-PART, READY = ".kmargin-part", ".kmargin-ready"
+PART = ".kmargin-part"  # the subfolder in which the files of new results are written
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -57,51 +50,27 @@ def replace_file(path: Path, content: bytes) -> None:
 def replace_folder(folder: Path, contents: Mapping[str, bytes], result_names: Sequence[str]) -> None:
     """Replace the results in a folder by the files in `contents`.
 
-    `result_names` are all names that files of results can have, first that of a file which all results have:
-    older files with these names are removed, files with other names stay. The new files are first written to
-    the subfolder `PART`. When this is renamed to `READY`, the new results are valid: `newest` finds them, and
-    `finish` moves them to the folder itself. If the process is killed before that, the next call does it.
+    `result_names` are all names that files of results can have: older files with these names are removed,
+    files with other names stay. The new files are first written to the subfolder `PART`; if that fails, the
+    folder stays as it was. Then they are moved. The model, the first of `contents`, is removed first and
+    moved last, so that a folder with a model has all results of one analysis, even if a process is killed.
     """
     is_new, part = not folder.exists(), folder / PART
     with _errors_name(folder):
         folder.mkdir(exist_ok=True)
-        finish(folder, result_names)
         try:
             shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
             part.mkdir()
             for name, content in contents.items():
                 _write(part / name, content)
-            os.rename(part, folder / READY)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            if is_new:
-                with suppress(OSError):
-                    folder.rmdir()
+            shutil.rmtree(folder if is_new else part, ignore_errors=True)
             raise
-        finish(folder, result_names)
-
-
-def finish(folder: Path, result_names: Sequence[str]) -> None:
-    """Move all files from the subfolder `READY` to a folder of results, and remove its older results.
-
-    Older results are files with other names in `result_names`. The file with the first of these names is
-    moved first: while it is in `READY`, no file has been moved.
-    """
-    ready = folder / READY
-    names = [name for name in result_names if (ready / name).exists()]
-    if result_names[0] in names and (folder / result_names[0]).exists():
-        for name in set(result_names) - set(names):
+        for name in result_names:
             (folder / name).unlink(missing_ok=True)
-    for name in names:
-        os.replace(ready / name, folder / name)
-    if ready.exists():
-        ready.rmdir()
-
-
-def newest(folder: Path, name: str) -> Path:
-    """Return the path of a file of results: in the subfolder `READY` if it has not been moved from there."""
-    ready = folder / READY / name
-    return ready if ready.is_file() else folder / name
+        for name in reversed(list(contents)):
+            os.replace(part / name, folder / name)
+        part.rmdir()
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -120,9 +89,9 @@ def _errors_name(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
-def save(model: TableModel, path: str | Path) -> Path:
+def save(model: Any, path: str | Path, target: str = "target") -> Path:
     """Write a model to a file; if that fails, an existing file is not changed."""
-    path = Path(path)
+    model, path = to_table_model(model, target), Path(path)
     if not path.resolve().parent.is_dir():
         raise InputError(
             f"{path} is in a folder that does not exist. Create the folder, or choose another name."
@@ -133,9 +102,15 @@ def save(model: TableModel, path: str | Path) -> Path:
 
 def to_bytes(model: TableModel) -> bytes:
     """Return the content of the file of a model."""
-    parameters, arrays = estimator_numbers(model.machine)
-    classes = arrays.pop("classes").tolist()
-    arrays |= {"mean": model.scaling.mean, "spread": model.scaling.spread}
+    machine, classes = model.machine, model.classes_.tolist()
+    parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
+    arrays = {"intercept": machine.intercept_, "mean": model.scaling.mean, "spread": model.scaling.spread}
+    if isinstance(machine.decisions, KernelDecisions):
+        inputs: Any = machine.decisions.inputs
+        parameters |= {"kernel": inputs.kernel.name, **inputs.kernel.numbers}
+        arrays |= {"dual_coef": machine.coef_, "support": inputs.columns, "support_vectors": inputs.points}
+    else:
+        arrays["coef"] = machine.coef_
     optional = {"medians": model.scaling.medians, "ranges": model.ranges}
     if model.calibration is not None:
         optional |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
@@ -165,42 +140,27 @@ def to_bytes(model: TableModel) -> bytes:
 
 
 def load(path: str | Path) -> TableModel:
-    """Read a model. Raises InputError for a file that `save` did not write; no code in the file is run."""
+    """Read a model; no code in the file is run."""
     path = Path(path)
-    if path.is_dir():
-        path = newest(path, NAME)
+    path = path / NAME if path.is_dir() else path
     if not path.is_file():
         raise InputError(
             f"There is no model at {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
         )
     content = path.read_bytes()
-    with _errors_refuse(path, "it is damaged, compressed or not an archive"):
+    advice = "Give a file that `kmargin fit` or save_model wrote and that was not changed since."
+    with readable_as(str(path), "a kmargin model", advice):
         members = _read_members(content)
         header = json.loads(members["header"].tobytes())
-        if header["format"] != FORMAT or header["version"] < 1:
-            raise ValueError(header["format"])
-    if header["version"] > VERSION:
-        raise InputError(
-            f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to {VERSION}. "
-            "Upgrade kmargin."
-        )
-    if not np.array_equal(members.pop("sha256", np.empty(0, np.uint8)), _digest(members)):
-        raise InputError(f"{path} was changed or damaged after it was written. Fit the model again.")
-    with _errors_refuse(path, "it has values that kmargin never writes"):
-        model = _assemble(header, members)
-        _check(model)
-    return model
-
-
-@contextmanager
-def _errors_refuse(path: Path, reason: str) -> Iterator[None]:
-    """Turn any error into an InputError, because only files that kmargin did not write cause errors."""
-    try:
-        yield
-    except Exception as error:
-        raise InputError(
-            f"{path} is not a kmargin model ({reason}). Give a file that `kmargin fit` or save_model wrote."
-        ) from error
+        if header["format"] == FORMAT and header["version"] > VERSION:
+            raise InputError(
+                f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to "
+                f"{VERSION}. Upgrade kmargin."
+            )
+        is_unchanged = np.array_equal(members.pop("sha256"), _digest(members))
+        if header["format"] != FORMAT or header["version"] < 1 or not is_unchanged:
+            raise ValueError("The format or the digest is not that of a model.")
+        return _assemble(header, members)
 
 
 def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -213,53 +173,44 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _read_members(content: bytes) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive.
-
-    NumPy's own reader would unpack compressed members, and allocate the shapes that members declare. Here a
-    small file cannot fill the memory.
-    """
-    members = {}
+    """Read the arrays of an archive; compressed members are refused, so that none fills the memory."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for info in archive.infolist():
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{info.filename} is compressed")
-            file = io.BytesIO(archive.read(info))
-            np.lib.format.read_magic(file)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-            if dtype.kind not in "fiu":
-                raise ValueError(f"{info.filename} is not an array of numbers")
-            array = np.frombuffer(file.read(), dtype).reshape(shape)
-            members[info.filename.removesuffix(".npy")] = array.copy()
-    return members
+        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+            raise ValueError("The archive has compressed members.")
+    with np.load(io.BytesIO(content), allow_pickle=False) as members:
+        return dict(members)
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """Make the model from the members of its file."""
+    """Make the model from the members of its file. Raises an error of any type for values of no model."""
     categories = {column: tuple(values) for column, values in header["categories"].items()}
-    # older files lack `shared`, which was always False, and the constraints on features
-    given = {"shared": False} | header["parameters"]
-    names = KERNEL_PARAMETERS if header["kind"] == "kernel" else UnitRequest._fields
-    parameters = {name: given.get(name) for name in ("k", "multi_class", "shared", *names)}
-    parameters["C"] = float(given["C"])
-    fitted = {"classes": np.array(header["classes"])}
-    fitted |= {name: arrays[name] for name in FITTED_ARRAYS[header["kind"]]}
-    return TableModel(
+    parameters = header["parameters"] | {"C": float(header["parameters"]["C"])}
+    multi_class, intercept = parameters.pop("multi_class"), arrays["intercept"]
+    decisions: Any
+    if header["kind"] == "kernel":
+        kernel = Kernel(*(parameters.pop(name) for name in ("kernel", "gamma", "degree", "coef0")))
+        inputs = KernelInputs(kernel, arrays["support_vectors"], arrays["support"], CACHE_SIZE)
+        decisions = KernelDecisions(inputs, arrays["dual_coef"], intercept)
+    elif header["kind"] == "linear":
+        decisions = LinearDecisions(arrays["coef"], intercept)
+    else:
+        raise ValueError("The kind of the model is unknown.")
+    model = TableModel(
         target=str(header["target"]),
         encoding=Encoding(tuple(map(str, header["columns"])), categories),
         scaling=Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"]),
-        machine=make_estimator(parameters, fitted),
+        machine=FoldModel(decisions, np.array(header["classes"]), multi_class),
+        parameters=parameters,
         calibration=Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None,
         seen=SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None,
         ranges=arrays.get("ranges"),
         id=header.get("id"),
     )
-
-
-def _check(model: TableModel) -> None:
-    """Raise an error unless the model can be saved again, and predicts finite numbers for a row of means."""
-    to_bytes(model)
+    if not model.is_kernel:
+        model.machine.coef_.reshape(len(model.machine_names), len(model.scaling.mean))
     row = pd.DataFrame(model.scaling.mean[np.newaxis], columns=model.encoding.feature_names)
     found = model.predict_table(Table(row, absent_is_zero=True))
     for numbers in (found.decisions, found.probabilities):
         if numbers is not None and not np.isfinite(numbers).all():
             raise ValueError("The model does not predict finite numbers.")
+    return model

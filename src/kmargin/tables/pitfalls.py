@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from shlex import quote
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.validation import count, listing
-from kmargin.tables.columns import Encoding, column_medians, join_some, kind_of, to_numbers, to_texts
+from kmargin.tables.columns import Encoding, column_medians, kind_of, to_numbers, to_texts
 
 # Columns that name rows
 
@@ -44,15 +44,33 @@ def find_row_names(
     are in order, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
     be counts. Columns in `kept` are not considered.
     """
-    names = [name for name in features.columns if name not in kept and len(features) >= MIN_ROWS]
-    reasons = {name: _why_row_names(features[name]) for name in names}
-    found = [name for name in names if reasons[name]]
-    if found:
+    found, doubtful = [], []
+    for name in features.columns:
+        column, n_rows = features[name], len(features)
+        is_candidate = name not in kept and n_rows >= MIN_ROWS and _is_code(column)
+        if not is_candidate or pd.api.types.is_bool_dtype(column.dtype) or column.nunique() < n_rows:
+            continue
+        if kind_of(column) == "text":
+            if 2 * sum(NUMBER_LIKE.fullmatch(text) is not None for text in to_texts(column)) > n_rows:
+                continue
+            reason = "has a different text in each row"
+        elif np.ptp(to_numbers(column)) == n_rows - 1:
+            reason = "numbers the rows"
+        else:
+            reason = "has a different whole number in each row, "
+            is_sorted = column.is_monotonic_increasing or column.is_monotonic_decreasing
+            if n_rows >= MIN_SORTED_ROWS and is_sorted:
+                reason += "in order"
+            elif ID_NAME.search(name):
+                reason += "and the name of an id"
+            else:
+                doubtful.append(name)
+                continue
+        found.append(name)
         notes.append(
-            f"Left out as names of rows: {join_some([f'{name!r} {reasons[name]}' for name in found])}. Use "
-            f"--feature {quote(found[0])} to include it."
+            f"Column {name!r} {reason}, so it is left out as a name of the rows. Use --feature {quote(name)} "
+            "to include it."
         )
-    doubtful = [name for name in names if reasons[name] == ""]
     if len(doubtful) > MAX_DOUBTFUL:
         return found, []
     if doubtful:
@@ -61,22 +79,6 @@ def find_row_names(
             f"them out with --drop {quote(doubtful[0])}."
         )
     return found, doubtful
-
-
-def _why_row_names(column: pd.Series) -> str | None:
-    """Return why a column is taken for names of the rows; "" if that is doubtful, None for other columns."""
-    if not _is_code(column) or pd.api.types.is_bool_dtype(column.dtype) or column.nunique() < len(column):
-        return None
-    if kind_of(column) == "text":
-        n_number_like = sum(NUMBER_LIKE.fullmatch(text) is not None for text in to_texts(column))
-        return None if 2 * n_number_like > len(column) else "has a different text in each row"
-    values = to_numbers(column)
-    if values.max() - values.min() == len(values) - 1:
-        return "numbers the rows"
-    if len(values) >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
-        return "has a different whole number in each row, in order"
-    is_id = ID_NAME.search(str(column.name)) is not None
-    return "has a different whole number in each row, and the name of an id" if is_id else ""
 
 
 def _is_code(column: pd.Series) -> bool:
@@ -111,15 +113,14 @@ MAX_LONE_FEATURES = 3  # if more features reach that accuracy, the classes are s
 N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so many features, on so many rows
 
 
-def has_shared_values(column: pd.Series, needs_name: bool = True) -> bool:
+def has_shared_values(column: pd.Series) -> bool:
     """Whether a column seems to identify rows that belong together, such as those of a patient.
 
-    Its values repeat, and its name is like `patient` or `id`. Unless `needs_name`, the name does not matter
-    if there are many different values.
+    Its values repeat, and its name is like `patient` or `id`.
     """
     name = str(column.name)
     is_person = PERSON.search(name) is not None
-    if needs_name and not is_person and not ID_NAME.search(name):
+    if not is_person and not ID_NAME.search(name):
         return False
     n_rows, n_distinct = int(column.notna().sum()), column.nunique()
     if n_distinct == n_rows or not _is_code(column):
@@ -129,28 +130,25 @@ def has_shared_values(column: pd.Series, needs_name: bool = True) -> bool:
     return n_distinct >= MIN_NAMES and n_rows <= MAX_ROWS_PER_NAME * n_distinct
 
 
-def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> list[str]:
-    """Return a warning for each column whose equal values, such as patients, may be in different folds."""
+def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> Iterator[str]:
+    """Yield a warning for each column whose equal values, such as patients, may be in different folds."""
     groups = np.arange(len(frame)) if groups is None else groups
-    found = []
     for name in frame.columns:
         column = frame[name]
         if not has_shared_values(column) and not (name == id and column.duplicated().any()):
             continue
         if pd.Series(groups).groupby(column.to_numpy()).nunique().max() == 1:
             continue  # the groups already keep rows with equal values together in folds
-        found.append(
+        yield (
             f"The values of column {name!r} repeat ({column.nunique():,} different ones in {len(frame):,} "
             f"rows). If rows with the same {name!r} are in both the training and the test rows, the score is "
             f"too high: `--rows-grouped-by {quote(name)}` keeps them together and does not use the column "
             "as a feature."
         )
-    return found
 
 
-def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> list[str]:
-    """Return a warning for each column that seems to mark a batch or centre and is associated with y."""
-    found = []
+def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
+    """Yield a warning for each column that seems to mark a batch or centre and is associated with y."""
     for name in frame.columns:
         if not BATCH.search(name) or not _is_code(frame[name]):
             continue
@@ -163,14 +161,13 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> list[str]:
         shares = table.div(table.sum(axis=1), axis=0)
         label = (shares.max() - shares.min()).iloc[::-1].idxmax()
         low, high = shares[label].idxmin(), shares[label].idxmax()
-        found.append(
+        yield (
             f"Column {name!r} seems to mark a batch or centre, and is associated with the label: "
             f"{str(label)!r} is {100 * shares.loc[low, label]:.0f} % of the rows with {str(low)!r} and "
             f"{100 * shares.loc[high, label]:.0f} % of those with {str(high)!r}. The model may recognise "
             "these instead of the classes, even if the column is not a feature. `--rows-grouped-by "
             f"{quote(name)}` shows how well it predicts rows with a new value of {name!r}."
         )
-    return found
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
@@ -194,18 +191,18 @@ def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
     return None
 
 
-def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> list[str]:
-    """Return a warning if rows are equal in every feature."""
+def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> Iterator[str]:
+    """Yield a warning if rows are equal in every feature."""
     if groups is None:
-        return []
+        return
     n_labels = pd.Series(y).groupby(groups).nunique()
     n_extra, n_differing = len(groups) - len(n_labels), int((n_labels > 1).sum())
     more = f" Labels differ within {count(n_differing, 'set')} of equal rows." if n_differing else ""
-    return [
+    yield (
         f"{count(n_extra, 'row')} {'repeats' if n_extra == 1 else 'repeat'} another in every feature. "
         "Duplicate rows are kept together in folds and halves, because the score would be too high "
         f"otherwise; intervals count them once.{more} If they were copied by mistake, remove them."
-    ]
+    )
 
 
 def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
@@ -219,8 +216,8 @@ def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
     return np.unique(components[one], return_inverse=True)[1]
 
 
-def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[str]:
-    """Return a warning if one to three features predict nearly all labels, each by itself.
+def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> Iterator[str]:
+    """Yield a warning if one to three features predict nearly all labels, each by itself.
 
     Candidates are the features with the highest F statistics of their ranks, in at most `MAX_SCREENED_ROWS`
     rows, evenly spaced in the table. A decision tree with a leaf per class predicts the label from one
@@ -230,7 +227,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
     X, labels = X[rows], y[rows]
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) < 2:
-        return []
+        return
     ranks = rankdata(np.where(np.isnan(X), column_medians(X), X), axis=0)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # features that do not vary have no F statistic
@@ -245,12 +242,12 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> list[
         if accuracy >= MIN_LONE_ACCURACY and p_value < MAX_P_VALUE:
             found[feature] = accuracy
     if not 0 < len(found) <= MAX_LONE_FEATURES:
-        return []
+        return
     drops = " ".join(f"--drop {quote(name)}" for name in {encoding.sources[j]: 0 for j in sorted(found)})
     names, best = listing([encoding.feature_names[j] for j in found]), 100 * max(found.values())
     verb, it = ("predicts", "it is") if len(found) == 1 else ("each predict", "they are")
-    return [
+    yield (
         f"{names} alone {verb} the label almost perfectly (balanced accuracy {best:.1f} %). Such a feature "
         "may be a consequence of the label, such as a treatment that follows the diagnosis. If "
         f"{it} not known when predictions are to be made, fit again with `{drops}`."
-    ]
+    )

@@ -10,9 +10,8 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_svmlight_file
 
-from kmargin.core.validation import InputError, count, listing
+from kmargin.core.validation import InputError, count, listing, nearest
 
 MAX_BYTES = 2e9  # svmlight files that would take more bytes as a dense matrix are refused
 # texts that count as missing values in numeric columns
@@ -52,52 +51,40 @@ class Reading(NamedTuple):
     encoding: str | None = None
     transpose: bool = False
 
-    def check(self) -> "Reading":
-        """Return the options with the separator as a character. Raises InputError for invalid options."""
-        sep = self.sep if self.sep is None else SEPARATOR_NAMES.get(self.sep.lower(), self.sep)
-        if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
-            raise InputError(f"--sep {self.sep!r} is not a single separator. Use , ; | tab or space.")
-        if self.decimal not in (None, ".", ","):
-            raise InputError(f"--decimal {self.decimal!r} is not a decimal mark. Use . or , instead.")
-        return self._replace(sep=sep)
-
 
 AS_DETECTED = Reading()
+AS_CSV = Reading(sep=",", decimal=".")
 
 
 def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
-    """Read a file, in the format that its extension names, as a table.
-
-    Raises InputError if it cannot be read, with the reason and advice in the message.
-    """
-    path, how = Path(path), how.check()
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Give the file with the table.")
-    if not path.exists():
-        raise InputError(f"There is no file {path}.{_similar_files(path)}")
-    file = path.name
+    """Read a file, in the format that its extension names, as a table."""
+    path = Path(path)
+    if not path.is_file():
+        tables = sorted(p.name for p in path.parent.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
+        raise InputError(f"There is no {path} among the tables in its folder. {nearest(path.name, tables)}")
+    file, notes = path.name, list[str]()
     form, content = unpack(path, is_text=how.encoding is not None)
     for option, value in how._asdict().items():
         applies_to = ("csv", "tsv", "xlsx", "parquet") if option == "transpose" else ("csv", "tsv")
         if value not in (None, False) and form not in applies_to:
             raise InputError(f"--{option} does not apply to {file}, whose format is {form}. Leave it out.")
-    notes: list[str] = []
-    as_csv = how._replace(sep=",", decimal=".")
     if form in ("csv", "tsv"):
         table = _read_text(file, decode(file, content, how.encoding, notes), form, how, notes)
     elif form == "xlsx":
-        table = _read_text(file, _sheet_to_csv(file, content, notes), "csv", as_csv, notes)
+        text = _sheet_to_csv(file, content, notes)
+        table = _read_text(file, text, "csv", AS_CSV._replace(transpose=how.transpose), notes)
     else:
         table = READERS[form](file, content)
         if how.transpose:
-            table = _read_text(file, table.frame.to_csv(index=False), "csv", as_csv, notes)
-    if len(table.frame) == 0:
-        raise InputError(f"{file} has column names but no rows. Give rows of data.")
+            text = table.frame.to_csv(index=False)
+            table = _read_text(file, text, "csv", AS_CSV._replace(transpose=True), notes)
+    if table.frame.empty:
+        raise InputError(f"{file} has no rows of data. Give a row of column names and rows of data.")
     return table
 
 
 @contextmanager
-def _readable_as(file: str, form: str, advice: str) -> Iterator[None]:
+def readable_as(file: str, form: str, advice: str) -> Iterator[None]:
     """Turn the exceptions, of any type, that libraries raise for damaged files into an InputError."""
     try:
         yield
@@ -113,29 +100,45 @@ def _readable_as(file: str, form: str, advice: str) -> Iterator[None]:
 
 # Compression and file formats
 
-PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd", ".zip": "zip"}
+
+def _decompress_zstd(content: bytes) -> bytes:
+    import pyarrow
+
+    return bytes(pyarrow.input_stream(pyarrow.BufferReader(content), compression="zstd").read())
+
+
+DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
+DECOMPRESS |= {".xz": lzma.decompress, ".zst": _decompress_zstd}
+PACKED = (*DECOMPRESS, ".zip")
 ARCHIVER_FILES = ("__MACOSX/", ".DS_Store")  # added to zip archives by archivers
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
     **{".xlsx": "xlsx", ".xlsm": "xlsx"},
 }
-CONTROL_BYTES = bytes([*range(7), *range(14, 27), *range(28, 32)])  # only UTF-16 texts contain these bytes
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16 texts begin
 
 
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Raises InputError for unknown formats, and for binary content in a file whose extension is that of a text
-    format, unless `is_text`, because the user gave its encoding.
+    Binary content is refused if the extension is that of a text format, unless `is_text`, because the user
+    gave its encoding.
     """
-    name, content, packing = path.name, path.read_bytes(), PACKED.get(path.suffix.lower())
-    if packing is not None and content:
-        with _readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
-            name, content = _decompress(path, content, packing)
-    if not content.strip():
-        raise InputError(f"{path.name} is empty. Give a file with a row of names and rows of data.")
+    name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
+    with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
+        if packing in DECOMPRESS:
+            name, content = path.stem, DECOMPRESS[packing](content)
+        elif packing == ".zip":
+            archive = zipfile.ZipFile(io.BytesIO(content))
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+            names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
+            if len(names) != 1:
+                raise InputError(
+                    f"{path.name} holds {count(len(names), 'file')}: {listing(names, 3)}. Compress only the "
+                    "file with the table, or extract it."
+                )
+            name, content = names[0], archive.read(names[0])
     suffix = Path(name).suffix
     form = FORMATS.get(suffix.lower())
     if form is None:
@@ -145,8 +148,7 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             "spreadsheet or SPSS with Save As, in R with write.csv(table, 'table.csv', row.names = FALSE), "
             "in Python with table.to_csv('table.csv', index=False)."
         )
-    start = content[:4096]
-    is_text = is_text or start.startswith(UTF_16_MARKS) or start == start.translate(None, CONTROL_BYTES)
+    is_text = is_text or content.startswith(UTF_16_MARKS) or b"\0" not in content[:4096]
     if form in ("csv", "tsv", "svmlight") and not is_text:
         raise InputError(
             f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, a "
@@ -154,32 +156,6 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             "table as CSV."
         )
     return form, content
-
-
-def _decompress(path: Path, content: bytes, packing: str) -> tuple[str, bytes]:
-    """Return the name and the content of the file that a compressed file or archive contains."""
-    if packing == "zstd":
-        import pyarrow
-
-        return path.stem, pyarrow.input_stream(pyarrow.BufferReader(content), compression="zstd").read()
-    if packing != "zip":
-        decompress = {"gzip": gzip.decompress, "bzip2": bz2.decompress, "xz": lzma.decompress}
-        return path.stem, decompress[packing](content)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        names = [info.filename for info in archive.infolist() if not info.is_dir()]
-        names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
-        if len(names) == 1:
-            return names[0], archive.read(names[0])
-    held = f"{len(names)} files: {listing(names, 3)}" if names else "no file"
-    raise InputError(f"{path.name} holds {held}. Compress only the file with the table, or extract it.")
-
-
-def _similar_files(path: Path) -> str:
-    """Return a sentence that names files with similar names in the same folder; "" if there are none."""
-    names = sorted(p.name for p in path.parent.glob("*.*") if p.suffix.lower() in {**FORMATS, **PACKED})
-    close = get_close_matches(path.name, names, cutoff=0.75)
-    close = close or [name for name in names if name.startswith(path.name[:3])][:3]
-    return f" There is {', '.join(close)}." if close else ""
 
 
 # The dialect of a text table: separator, decimal mark, thousands separator
@@ -230,7 +206,11 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
 
     Returns the text from the line of column names on, and the dialect.
     """
-    sep = how.sep
+    sep = how.sep and SEPARATOR_NAMES.get(how.sep.lower(), how.sep)
+    if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
+        raise InputError(f"--sep {how.sep!r} is not a single separator. Use , ; | tab or space.")
+    if how.decimal not in (None, ".", ","):
+        raise InputError(f"--decimal {how.decimal!r} is not a decimal mark. Use . or , instead.")
     if hint := SEPARATOR_LINE.match(text):
         sep, text = sep or hint[1], text[hint.end() :]
     sample = text
@@ -297,6 +277,8 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
 
 
 def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
+    if not text.strip():
+        raise InputError(f"{file} is empty. Give a row of column names and rows of data.")
     text, dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
@@ -313,9 +295,14 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         )
     check_unique(file, names, "row" if how.transpose else "column")
     frame = _parse(file, text, dialect, names=names, header=0)
-    frame = _drop_empty(frame, dialect.names, notes)
-    if frame.shape[1] == dialect.has_row_names:
-        raise InputError(f"{file} has neither names nor values. Give a row of names and rows of data.")
+    # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
+    full = frame.dropna(how="all")
+    if 0 < len(full) < len(frame):
+        notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")
+        frame = full.reset_index(drop=True).apply(to_whole)
+    frame = frame.loc[:, frame.notna().any().to_numpy() | (np.array(dialect.names) != "")]
+    if frame.empty:
+        return Table(frame)
     first, row_names = frame.iloc[:, 0], None
     if dialect.has_row_names:
         row_names, frame = first, frame.iloc[:, 1:]
@@ -334,16 +321,15 @@ def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFra
                 io.StringIO(text),
                 sep=dialect.sep,
                 decimal=dialect.decimal,
-                thousands=dialect.thousands,
                 index_col=False,
                 skipinitialspace=True,
                 low_memory=False,
                 **options,
             )
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:
-        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
-        if isinstance(error, pd.errors.ParserWarning):
-            reason = "rows have more fields than there are names"
+        reason = "rows have more fields than there are names"
+        if not isinstance(error, pd.errors.ParserWarning):
+            reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
         raise InputError(
             f"{file} cannot be read as columns separated by {separators}: {reason}. "
@@ -351,37 +337,24 @@ def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFra
         ) from error
 
 
-def _drop_empty(frame: pd.DataFrame, names: list[str], notes: list[str]) -> pd.DataFrame:
-    """Drop empty rows, and columns without a name and values, both of which spreadsheets write."""
-    missing = frame.isna()
-    columns = np.array([name != "" for name in names]) | ~missing.all(axis=0).to_numpy()
-    rows = ~missing.all(axis=1).to_numpy()
-    if not rows.all() and rows.any():
-        notes.append(f"{count(int((~rows).sum()), 'empty row')} left out.")
-        frame = frame[rows].reset_index(drop=True).apply(to_whole)
-    return frame.loc[:, columns]
-
-
 def to_whole(column: pd.Series) -> pd.Series:
     """Convert a column of floats to integers if all are whole numbers; any other column stays as it is."""
-    if column.dtype != "float64" or not ((column.abs() < 2**53) & (column == column.round())).all():
-        return column
-    return column.astype("int64")
+    is_whole = column.dtype == "float64" and ((column.abs() < 2**53) & (column == column.round())).all()
+    return column.astype("int64") if is_whole else column
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Convert columns of numbers and `MISSING_MARKS` to numbers with missing values, and add a note."""
-    numeric, marks = {}, set()
+    """Convert numbers among `MISSING_MARKS`, or with thousands separators; add a note on the marks."""
+    numeric, marks, marked = {}, set[str](), list[str]()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
-        is_mark = frame[name].isin(MISSING_MARKS)
-        numbers = parse_numbers(frame[name], dialect.decimal, dialect.thousands) if is_mark.any() else None
+        found = set(frame[name][frame[name].isin(MISSING_MARKS)])
+        may_be_numbers = found or dialect.thousands is not None
+        numbers = parse_numbers(frame[name], dialect.decimal, dialect.thousands) if may_be_numbers else None
         if numbers is not None and numbers.notna().any():
             numeric[name] = numbers
-            marks |= set(frame[name][is_mark])
-    if numeric:
-        verb = "is" if len(marks) == 1 else "are"
-        where = "column" if len(numeric) == 1 else f"{len(numeric)} columns:"
-        notes.append(f"{listing(sorted(marks))} {verb} read as missing, in {where} {listing(list(numeric))}.")
+            marks, marked = marks | found, marked + [name] * bool(found)
+    if marks:
+        notes.append(f"Read as missing values: {listing(sorted(marks))}, in {listing(marked)}.")
     return frame.assign(**numeric)
 
 
@@ -389,15 +362,23 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
     """Convert texts to numbers, `MISSING_MARKS` to missing values; return None for any other text."""
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
-    if thousands is not None:
-        texts = texts.str.replace(thousands, "", regex=False)
+    if thousands is not None:  # it separates groups of three digits; in 01.03.2015 it does not
+        is_grouped = texts.str.fullmatch(rf"[+-]?\d{{1,3}}([{thousands}]\d{{3}})+([{decimal}]\d+)?", na=False)
+        texts = texts.mask(is_grouped, texts.str.replace(thousands, "", regex=False))
     numbers = pd.to_numeric(texts.str.replace(decimal, ".", regex=False), errors="coerce")
     return numbers if numbers.isna().equals(texts.isna()) else None
 
 
-def check_unique(source: str, names: Sequence[object], thing: str = "column") -> None:
+def to_table(source: str, frame: pd.DataFrame) -> Table:
+    """Return a data frame as a table, whose names are texts and unique."""
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    check_unique(source, frame.columns)
+    return Table(frame)
+
+
+def check_unique(source: str, names: Iterable[str], thing: str = "column") -> None:
     """Raises InputError if a name occurs more than once."""
-    repeated = [name for name, times in Counter(map(str, names)).items() if times > 1]
+    repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise InputError(
             f"{source} has more than one {thing} called {listing(repeated)}. Give each a unique name."
@@ -410,45 +391,35 @@ def check_unique(source: str, names: Sequence[object], thing: str = "column") ->
 def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
     """Convert the first sheet of an Excel workbook that is not empty to CSV."""
     advice = "Remove its password if it has one and save it again, or save the sheet as CSV."
-    with _readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
+    with readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # openpyxl warns of Excel features that hold no cells
         sheets: dict[str, pd.DataFrame] = pd.read_excel(
             io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
         )
     sheets = {title: sheet for title, sheet in sheets.items() if sheet.size}
-    if not sheets:
-        raise InputError(f"{file} is empty. Give a sheet with a row of column names and rows of data.")
-    title, sheet = next(iter(sheets.items()))
+    title, sheet = next(iter(sheets.items()), ("", pd.DataFrame()))
     if len(sheets) > 1:
         notes.append(
             f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. To use "
             "another sheet, save it as a separate file."
         )
-    first = int((sheet != "").any(axis=1).to_numpy().argmax())
-    return str(sheet.iloc[first:].to_csv(header=False, index=False))
+    has_values = (sheet != "").any(axis=1).cummax()  # from the first row on that is not empty
+    return str(sheet[has_values].to_csv(header=False, index=False))
 
 
 def _read_parquet(file: str, content: bytes) -> Table:
-    with _readable_as(file, "Parquet", "Write it again."):
-        from pyarrow import parquet
-
-        check_unique(file, parquet.read_schema(io.BytesIO(content)).names)
-        frame = parquet.read_table(io.BytesIO(content)).to_pandas()
+    with readable_as(file, "Parquet", "Write it again."):
+        frame = pd.read_parquet(io.BytesIO(content), engine="pyarrow")
     if not isinstance(frame.index, pd.RangeIndex) and any(frame.index.names):
         frame = frame.reset_index()
-    frame.columns = [str(name) for name in frame.columns]
-    return Table(frame)
+    return to_table(file, frame)
 
 
 def _read_svmlight(file: str, content: bytes) -> Table:
     """Read an svmlight file; the feature with index 1 in the file becomes the column f1."""
-    try:
+    advice = "Each line is a class and then index:value pairs, such as '1 3:0.5 7:2'."
+    with readable_as(file, "svmlight", advice):
         X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
-    except (ValueError, OverflowError) as error:
-        raise InputError(
-            f"{file} cannot be read as svmlight ({error}). "
-            "Each line is a class and then index:value pairs, such as '1 3:0.5 7:2'."
-        ) from error
     n_bytes = X.shape[0] * X.shape[1] * 8
     if n_bytes > MAX_BYTES:
         raise InputError(
@@ -462,24 +433,18 @@ def _read_svmlight(file: str, content: bytes) -> Table:
 
 def _read_npz(file: str, content: bytes) -> Table:
     """Read the arrays X, y and feature_names of a NumPy archive; y and feature_names may be absent."""
-    advice = "Save plain arrays X and y: Python objects are never opened."
-    with _readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
-        members = list(archive)
-        arrays = {name: archive[name] for name in ("X", "y", "feature_names") if name in members}
-    X: Any = arrays.get("X")
-    shapes = {name: array.shape for name, array in arrays.items()}
-    is_matrix = X is not None and X.ndim == 2 and X.dtype.kind in "fiub"
-    has_classes = is_matrix and shapes.get("y", X.shape[:1]) == X.shape[:1]
-    if not has_classes or shapes.get("feature_names", X.shape[1:]) != X.shape[1:]:
-        found = [f"{name} of shape {shapes[name]}" if name in shapes else name for name in members]
-        raise InputError(
-            f"{file} has {', '.join(found) or 'no arrays'}. Save X with numbers, a row per sample; y with a "
-            "class for each row; and feature_names, if you like, with a name for each column of X."
-        )
-    columns = [*map(str, arrays.get("feature_names", [f"f{i + 1}" for i in range(X.shape[1])]))]
-    targets = {name: arrays[name] for name in ("y",) if name in arrays}
-    check_unique(file, [*columns, *targets])
-    return Table(pd.DataFrame(X, columns=columns).assign(**targets), target="y" if targets else None)
+    advice = (
+        "Save X with numbers, a row per sample; y with a class for each row; and feature_names, if you like, "
+        "with a name for each column of X. Python objects are never opened."
+    )
+    with readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
+        X = np.asarray(archive["X"] + 0)  # an error unless X holds numbers
+        columns = [f"f{i + 1}" for i in range(X.shape[1])]
+        columns = [*map(str, archive["feature_names"])] if "feature_names" in archive else columns
+        targets = {"y": archive["y"]} if "y" in archive else {}
+        check_unique(file, [*columns, *targets])
+        frame = pd.DataFrame(X, columns=columns).assign(**targets)
+    return Table(frame, target="y" if targets else None)
 
 
 READERS = {"svmlight": _read_svmlight, "npz": _read_npz, "parquet": _read_parquet}

@@ -3,26 +3,22 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags
 
-from kmargin import Exchange, SparsityPath
+from kmargin import SparsityPath
 from kmargin.core import validation
-from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import class_pairs
-from kmargin.core.validation import InputError, blame_input, count, listing, nearest
+from kmargin.core.validation import InputError, blame_input, count, nearest
 from kmargin.data.samples.array import ArrayFolds, read_samples
 from kmargin.estimators.cv import CrossValidation, FoldModel, NotYetCalibrated
 from kmargin.fitting.decisions import KERNELS
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
-from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint, repeats_to_report
+from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
 from kmargin.model_selection.nested import ScoredRows
 from kmargin.model_selection.scores import (
     SELECTIONS,
@@ -32,14 +28,7 @@ from kmargin.model_selection.scores import (
     make_splitters,
     score_with,
 )
-from kmargin.tables.columns import (
-    NO_REQUEST,
-    ColumnRequest,
-    CountedFeatures,
-    Scaling,
-    column_medians,
-    count_features,
-)
+from kmargin.tables.columns import CountedFeatures, Scaling, learn_scaling
 from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
@@ -76,75 +65,38 @@ class Settings:
     balanced: bool = False
     multi_class: str = "ovo"
     shared: bool = True
-    columns: ColumnRequest = NO_REQUEST
     verbose: int = 0
 
     def check(self) -> None:
         """Raises InputError for values that are invalid for every table."""
-        kernels = [name for name in KERNELS if name != "precomputed"]
+        kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
         valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
-            "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance"),
-            "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more"),
-            "cv": (self.cv >= 2, "a number of folds. Use 2 or more"),
-            "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25"),
-            "permutations": (self.permutations >= 0, "a number of permutations. Use 0 for none, or 100"),
-            "seed": (0 <= self.seed < 2**32, f"a seed. Use 0 to {2**32 - 1}"),
-            "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores"),
-            "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}"),
+            "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance."),
+            "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
+            "cv": (self.cv >= 2, "a number of folds. Use 2 or more."),
+            "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25."),
+            "permutations": (self.permutations >= 0, "a number of permutations. Use 0 for none, or 100."),
+            "seed": (0 <= self.seed < 2**32, f"a seed. Use 0 to {2**32 - 1}."),
+            "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores."),
+            "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}."),
+            "scoring": (self.scoring in scorers, f"known. {nearest(self.scoring, scorers)}"),
         }
         for option, (is_valid, words) in valid.items():
             if not is_valid:
-                raise InputError(f"--{option} {getattr(self, option)} is not {words}.")
-        if self.scoring not in get_scorer_names():
-            hint = nearest(self.scoring, get_scorer_names())
-            raise InputError(f"--scoring {self.scoring} is not known. {hint}")
+                raise InputError(f"--{option} {getattr(self, option)} is not {words}")
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
         """Return the specification of the models to fit, which get features that are already scaled."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
-        options = ("--keep", "--avoid", "--sign", "--groups", "--group-by", "--each-value")
-        given = [option for option, value in zip(options, self.columns, strict=True) if value]
-        if given:
+        if any(counted.request[1:]) or counted.unit_label == "groups":
             raise InputError(
-                f"{given[0]} applies to features, but with --kernel k counts training points. Leave out one "
-                "of the two options."
+                "--keep, --avoid, --sign, --groups and --group-by apply to features, but with --kernel k "
+                "counts training points. Leave them out, or --kernel."
             )
         return KernelBlueprint(
-            self.multi_class,
-            kernel=self.kernel,
-            gamma=self.gamma,
-            random_state=self.seed,
-            shared=self.shared,
+            self.multi_class, kernel=self.kernel, gamma=self.gamma, random_state=self.seed, shared=self.shared
         )
-
-
-class Preparation(TransformerMixin, BaseEstimator):
-    """A transformer that learns from the training rows how missing numbers are filled in and features scaled.
-
-    The median of a column without values is 0. The standard deviation of a constant column counts as 1.
-    """
-
-    def __init__(self, impute: bool, standardize: bool) -> None:
-        self.impute = impute
-        self.standardize = standardize
-
-    def fit(self, X: Matrix, y: Any = None, sample_weight: Any = None) -> "Preparation":
-        medians = column_medians(X) if self.impute else None
-        self.scaling_ = Scaling(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
-        if self.standardize:
-            shares = None if sample_weight is None else sample_weight / sample_weight.max()
-            scaler = StandardScaler().fit(self.scaling_(X), sample_weight=shares)
-            self.scaling_ = Scaling(medians, scaler.mean_, scaler.scale_)
-        return self
-
-    def transform(self, X: Matrix) -> Matrix:
-        return self.scaling_(X)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class TableSearch:
@@ -153,15 +105,15 @@ class TableSearch:
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
         settings.check()
         self.dataset, self.settings = dataset, settings
-        self.counted = count_features(dataset.encoding, settings.columns)
+        self.counted = dataset.counted
         self.blueprint = settings.blueprint(self.counted)
         self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
-        self.preparation = Preparation(dataset.impute, settings.standardize)
+        self.learn = partial(learn_scaling, impute=dataset.impute, standardize=settings.standardize)
         groups = dataset.groups
         self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
+        class_weight = "balanced" if settings.balanced else None
         with blame_input():
             self.blueprint.check()
-            class_weight = "balanced" if settings.balanced else None
             self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
@@ -169,6 +121,9 @@ class TableSearch:
         if groups is not None:  # a group counts once for each class that it has rows of
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
         self.class_counts = np.bincount(codes)
+        self.is_large = len(dataset.y) >= MANY_ROWS
+        # what k counts: features, variables, groups or training points
+        self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
         self.n_folds = self._count_folds()
 
@@ -186,28 +141,23 @@ class TableSearch:
 
     def _count_folds(self) -> int:
         """The number of folds: as requested, but at most the number of rows or groups of each class."""
-        asked, counts = self.settings.cv, self.class_counts
-        unit = (
-            "group" if self.dataset.grouped_by else "row" if self.dataset.groups is None else "different row"
-        )
-        smallest = self.samples.classes[counts.argmin()].item()
-        n_folds = min(asked, int(counts.min()))
+        unit = "row" if self.dataset.groups is None else "different row"
+        unit = "group" if self.dataset.grouped_by else unit
+        rare, n_folds = self.samples.classes[self.class_counts.argmin()].item(), int(self.class_counts.min())
         if n_folds == 1:
             raise InputError(
-                f"Class {smallest!r} has only one {unit}, but cross-validation needs at least two. Give more "
+                f"Class {rare!r} has only one {unit}, but cross-validation needs at least two. Give more "
                 f"{unit}s of that class, or remove it."
             )
-        if n_folds < asked:
-            self.notes.append(
-                f"Class {smallest!r} has {count(n_folds, unit)}: {n_folds} folds instead of {asked}."
-            )
+        if n_folds >= self.settings.cv:
+            return self.settings.cv
+        self.notes.append(
+            f"Class {rare!r} has {count(n_folds, unit)}: {n_folds} folds instead of {self.settings.cv}."
+        )
         return n_folds
 
     def folds(self, repeat: int) -> list[Fold]:
-        """Stratified folds that keep groups together; each `repeat` shuffles the rows differently.
-
-        The folds are those of estimators with ``cv=n_folds`` and several repeats.
-        """
+        """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
         y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + repeat) % 2**32
         splitter = make_splitters(self.n_folds, 2, seed, y, groups)[0]
         try:
@@ -228,8 +178,7 @@ class TableSearch:
             None if self.rows.is_accuracy else self._score,
             weighted=self.dataset.weights is not None,
             groups=self.dataset.groups,
-            prepare=self.preparation,
-            n_jobs=self.settings.jobs,
+            prepare=self.learn,
         )
         label = f"choosing k and C, repeat {repeat + 1}"
         with blame_input():
@@ -241,36 +190,21 @@ class TableSearch:
         """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
-    def on_rows(self, rows: Indices) -> "TableSearch":
-        """The same search, restricted to some of the rows."""
-        return TableSearch(self.dataset.restricted_to(rows), replace(self.settings, verbose=0))
-
-    @property
-    def things(self) -> str:
-        """What k counts: features, variables, groups or training points."""
-        return self.counted.things if self.settings.kernel is None else self.blueprint.things
-
-    @property
-    def is_large(self) -> bool:
-        return len(self.dataset.y) >= MANY_ROWS
-
     @property
     def max_repeats(self) -> int:
         """The maximum number of repeats of the folds: --repeats, or by default 5; 1 if fits take long."""
-        if self.settings.repeats is not None:
-            return self.settings.repeats
         n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        return 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_REPEATS
+        default = 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_REPEATS
+        return default if self.settings.repeats is None else self.settings.repeats
 
-    def fit(self, choice: "Choice", n_best: int) -> tuple[Pipeline, dict[str, Worth]]:
-        """Fit to all rows, with the chosen k and C.
+    def fit(self, choice: "Choice", n_best: int) -> tuple[Scaling, FoldModel, dict[str, Worth]]:
+        """Fit to all rows; return the scaling, the model, and the cost of dropping each unit, by its name.
 
-        Returns a pipeline of the preparation and the model, and the drop cost of each unit (the feature or
-        group that k counts) by its label, with its `n_best` best replacements. A replacement that lowers the
-        objective is made. Costs and replacements are only computed for linear models of at most
-        `MAX_REPLACED_UNITS` units that all binary classifiers share, and not if ``n_best=0``.
+        Costs, with the `n_best` best replacements, are computed for linear models of at most
+        `MAX_REPLACED_UNITS` units that all binary classifiers share, unless ``n_best=0``. Replacements that
+        lower the objective are made.
         """
-        preparation, samples = self._prepare()
+        scaling, samples = self._prepare()
         blueprint, C, k = self.blueprint, choice.C, choice.k
         decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
@@ -289,28 +223,18 @@ class TableSearch:
         model.k_, model.C_ = k, C
         with blame_input():
             (model.calibration_,) = choice.first.calibrate(choice.row, choice.column)
-        return Pipeline([("prepare", preparation), ("model", model)]), worths
+        return scaling, model, worths
 
-    def path(self, Cs: list[float], ks: list[int]) -> tuple[Preparation, SparsityPath]:
-        """Return the preparation, and the models of all ks at the last C, both fitted to all rows."""
-        preparation, samples = self._prepare()
+    def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
+        """Return the scaling, and the models of all ks at the last C, both fitted to all rows."""
+        scaling, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
-        return preparation, fit.paths[-1]
+        return scaling, fit.paths[-1]
 
-    def _prepare(self) -> tuple[Preparation, Any]:
-        """Return the preparation fitted to all rows, and all samples transformed by it."""
-        preparation = clone(self.preparation).fit(self.samples.X, sample_weight=self.samples.repeats)
-        return preparation, replace(self.samples, X=preparation.transform(self.samples.X))
-
-    def note_repeats(self) -> None:
-        """Add a note that names the features which duplicate another one, and so are never chosen."""
-        is_plain = self.settings.kernel is None and self.counted.request.is_empty
-        if not is_plain or np.isnan(self.samples.X).any():
-            return
-        repeats = repeats_to_report(self.samples, Exchange())
-        if len(repeats):
-            names = listing([self.dataset.encoding.feature_names[j] for j in repeats])
-            self.notes.append(f"Features that repeat an earlier one are passed over: {names}.")
+    def _prepare(self) -> tuple[Scaling, Any]:
+        """Return the scaling learned from all rows, and all samples scaled by it."""
+        scaling = self.learn(self.samples.X, self.samples.repeats)
+        return scaling, replace(self.samples, X=scaling(self.samples.X))
 
 
 @dataclass(frozen=True)
@@ -344,11 +268,6 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
     most = n_repeats or (search.max_repeats if is_open else 1)
-    if not is_open and (settings.repeats or 1) > 1:
-        search.notes.append(
-            f"--repeats {settings.repeats} has no effect: k and C are given, so nothing is left to "
-            "choose, and one division into folds is enough."
-        )
     for _ in range(MAX_GROWTHS + 1):
         first = search.cross_validate(Cs, ks)
         table = first.table
@@ -393,17 +312,15 @@ def grow_grid(
 
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending, to try: for a given k, also k - 1 and k + 1."""
-    settings, things, n_available = search.settings, search.things, search.n_available
+    settings, unit_label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]
     for k in (*given, *(settings.ks if isinstance(settings.ks, list) else [])):
-        if not 0 <= k <= n_available:
-            raise InputError(f"k = {k} is not possible with {n_available} {things}. Use 0 to {n_available}.")
-        if k < n_fixed:
-            kept = listing(search.counted.labels_of(np.flatnonzero(search.counted.always_in)))
+        if not n_fixed <= k <= n_available:
+            kept = f", of which --keep puts {n_fixed} into every model" if n_fixed else ""
             raise InputError(
-                f"k = {k} is less than the {n_fixed} {things} of --keep ({kept}), which count in k. Use "
-                f"{n_fixed} or more, or keep fewer."
+                f"k = {k} is not possible with {n_available} {unit_label}{kept}. "
+                f"Use {n_fixed} to {n_available}."
             )
     with blame_input():
         Cs = validation.resolve_Cs(list(DEFAULT_CS if settings.Cs is None else settings.Cs))
@@ -411,5 +328,5 @@ def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
             ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
         else:
             largest = search.blueprint.largest_default(search.samples)
-            ks = validation.resolve_ks(settings.ks, n_available, largest, things)
+            ks = validation.resolve_ks(settings.ks, n_available, largest, unit_label)
     return Cs, sorted({*given, *(k for k in ks if k >= n_fixed)} or {n_fixed}, reverse=True)

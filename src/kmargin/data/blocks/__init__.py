@@ -35,11 +35,11 @@ class Blocks(Held, Protocol):
 
     n_blocks: int
     dtype: Any  # the NumPy dtype of X
-    n_askers: int  # the number of binary problems that should be fitted at once, in as many threads
+    n_askers: int  # the number of binary problems to fit at once, each in its own thread
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows of all blocks together, and of columns."""
+        """The number of rows of all blocks together, and the number of columns."""
 
     def hold(self, function: Callable[..., Any], *args: Any) -> Held:
         """Call a function on every block as `ask` does, but leave the results where the blocks are.
@@ -59,9 +59,7 @@ def is_dask(*objects: Any) -> bool:
 def foreign_blocks(block: Any) -> str:
     """Return the error message for an X whose blocks are not NumPy arrays."""
     kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
-    how = next((how for how in ("toarray", "todense", "filled") if hasattr(block, how)), None)
-    dense = f"block.{how}()" if how else "numpy.asarray(block)"
     return (
-        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. "
-        f"Use X.map_blocks(lambda block: {dense}), or give X without dask."
+        f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. Convert them, for example "
+        "with X.map_blocks(lambda block: block.toarray()), or give X without dask."
     )

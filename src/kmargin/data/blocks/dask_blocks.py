@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # would take longer than they save.
 SMALL_DATA = 2**20
 
-# Arguments of a request that have more bytes are sent to the cluster once, instead of with every task.
+# Arguments of a function to call on every block are sent to the cluster only once if they have more bytes.
 LARGE_REQUEST = 100_000
 
 # Blocks on one worker are combined into one task up to this many bytes, because each task costs dask some
@@ -42,7 +42,7 @@ BATCH_BYTES = 2**25
 # Seconds between two checks whether all workers are still connected, and the time limit of a check.
 CHECK_INTERVAL, CHECK_TIMEOUT = 1.0, 5.0
 
-# A request is repeated when workers are lost; it fails if that happens in each of this many attempts.
+# A request is repeated when workers are lost; it fails if workers are lost in each of this many attempts.
 MAX_LOSSES = 4
 
 
@@ -57,7 +57,7 @@ class Stopped(RuntimeError):
 def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | ClusterBlocks":
     """Compute the blocks of X (as arrays of `dtype`), y and the sample weights, and keep them in memory.
 
-    The cluster keeps them if the collections were persisted there or dask has a client, else this process.
+    They are kept on the cluster if the collections were persisted there or dask has a client, otherwise here.
     """
     from kmargin.data.blocks.problem import LocalBlocks  # imported here because workers do not need it
 
@@ -83,7 +83,7 @@ def _find_client(collections: Sequence[Any]) -> Any:
 
 
 def _delayed_blocks(collections: Sequence[Any], dtype: np.dtype) -> list[list[Any]]:
-    """Return the blocks of each collection as delayed objects, and those of X as arrays of `dtype`."""
+    """For each collection, list its blocks as dask delayed objects; X, the first, is converted to `dtype`."""
     X, *others = collections
     if not hasattr(X, "columns"):
         collections = dask.optimize(X.astype(dtype), *others)  # fuses the tasks that compute a block
@@ -93,13 +93,13 @@ def _delayed_blocks(collections: Sequence[Any], dtype: np.dtype) -> list[list[An
 
 
 def _blocks_of(collection: Any) -> list[Any]:
-    if hasattr(collection, "simplify"):  # a dataframe; its `optimize` might merge small blocks
+    if hasattr(collection, "simplify"):  # a dask dataframe, whose `optimize` might merge small blocks
         return collection.simplify().to_delayed(optimize_graph=False)
     return list(collection.to_delayed(optimize_graph=False).flat)
 
 
 def to_array(frame: Any, dtype: np.dtype) -> np.ndarray:
-    """Convert a dataframe to an array; missing values become NaN, which `sums.examine` reports."""
+    """Convert a dataframe to an array; missing values become NaN, which a later check reports."""
     plain = all(isinstance(kind, np.dtype) for kind in frame.dtypes)
     return np.ascontiguousarray(frame.to_numpy() if plain else frame.to_numpy(na_value=np.nan), dtype=dtype)
 
@@ -120,9 +120,9 @@ def shape_of(block: Block) -> tuple[int, int]:
 
 
 class Request:
-    """A function to be called on every block, or on the object kept for it, and its other arguments.
+    """A function to call on every block, or on the object kept for each block, and its other arguments.
 
-    Dask searches tuples and lists for tasks and futures, but not such an object.
+    It is a class, not a tuple, because dask would search a tuple for tasks and futures.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -133,18 +133,18 @@ class Request:
         return self.function(block_or_kept, *self.args)
 
     def itself(self) -> "Request":
-        """Return the request, so that a task can have it as its result."""
+        """Return the request; as a dask task, this stores the request on the cluster."""
         return self
 
 
 def answer_blocks(request: Request, numbers: Sequence[int], X: list[Any], labels: list[Any]) -> list[Any]:
-    """Make a `Block` of each number, X and labels, and return the function's results; run on a worker."""
+    """On a worker, make a `Block` of each number, X and labels; return the request's results for them."""
     arrays = zip(numbers, X, labels, strict=True)
     return [request.answer(Block(number, rows, *others)) for number, rows, others in arrays]
 
 
 def answer_held(request: Request, kept: list[Any]) -> list[Any]:
-    """Return the function's results for the objects kept for some blocks; run on a worker."""
+    """On a worker, return the request's result for each object in `kept`, one for each of some blocks."""
     return [request.answer(one) for one in kept]
 
 
@@ -163,10 +163,10 @@ class ClusterBlocks:
     and the request is repeated. Dask writes blocks to disk that do not fit into the memory of a worker.
     """
 
-    n_askers = 4  # binary problems fitted at once, so that workers are busy while one computes a step here
+    n_askers = 4  # fit four binary problems at once: workers serve the others while this process computes
 
     def __init__(self, client: Any, X: list[Any], labels: list[Any], dtype: np.dtype) -> None:
-        """`X` and `labels` are lists of futures, with one for each block."""
+        """Find the worker of each block; `X` and `labels` are lists with one future for each block."""
         self.client, self.X, self.labels, self.dtype = client, X, labels, dtype
         self.n_blocks = len(X)
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
@@ -194,7 +194,7 @@ class ClusterBlocks:
         self.stopped.set()
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return the arguments of `answer_blocks` after the request, for each batch of blocks."""
+        """Return, for each batch of blocks, their numbers and the futures of their X and of their labels."""
         X, labels = self.X, self.labels
         return [(numbers, [X[i] for i in numbers], [labels[i] for i in numbers]) for _, numbers in batches]
 
@@ -204,7 +204,7 @@ class ClusterBlocks:
         parts: Callable[[list[Batch]], list[tuple[Any, ...]]],
         request: Request,
     ) -> list[Any]:
-        """Run a task for each batch, again if a worker is lost, and return the results in block order."""
+        """Run a task for each batch, repeat this if a worker is lost, and return results in block order."""
         for _ in range(MAX_LOSSES):
             batches = self.batches
             futures = self.submit(task, batches, parts(batches), request)
@@ -225,7 +225,7 @@ class ClusterBlocks:
             raise Stopped
         try:
             if sizeof(request.args) > LARGE_REQUEST:
-                # as the result of a task, because dask cannot restore scattered data if a worker is lost
+                # store it as the result of a task: dask cannot restore scattered data after losing a worker
                 request = self.client.submit(request.itself, pure=False)
             return [
                 self.client.submit(task, request, *part, workers=[batch.home], pure=False)
@@ -237,10 +237,10 @@ class ClusterBlocks:
             raise ClusterLost(DROPPED) from error
 
     def _find_batches(self, outdated: list[Batch]) -> None:
-        """Wait until all blocks have been computed, find out which worker has each, and make new batches."""
+        """Wait until all blocks are computed, find the worker of each block, and replace the batches."""
         keys, last_seen = [future.key for future in self.X], time.monotonic()
         with self._lock:
-            while self.batches is outdated:  # if not, another thread has just made new batches
+            while self.batches is outdated:  # otherwise another thread has just made new batches
                 self._wait_for(self._wait_until_held(), self.X)
                 holders = self._ask_scheduler("who_has", keys=keys) or {}
                 sizes = self._ask_scheduler("nbytes", keys=keys, summary=False) or {}
@@ -298,7 +298,7 @@ class ClusterBlocks:
                 await future  # raises the exception of the task that failed
 
     def _check_running(self, workers: dict[str, Any] | None, last_seen: float) -> float:
-        """Return when a worker was last seen running; raise ClusterLost if that is too long ago."""
+        """Return when a worker was last running; raise ClusterLost if that is over `patience` seconds ago."""
         now = time.monotonic()
         if any(worker.get("status", "running") == "running" for worker in (workers or {}).values()):
             return now
@@ -323,7 +323,7 @@ class ClusterBlocks:
         return None if identity is None else identity["workers"]
 
     def _ask_scheduler(self, method: str, **arguments: Any) -> Any:
-        """Call a method of dask's scheduler; return None if it does not answer in time."""
+        """Call a method of dask's scheduler and return its result; None if there is no answer in time."""
         try:
             call = getattr(self.client.scheduler, method)
             return self.client.sync(call, callback_timeout=CHECK_TIMEOUT, **arguments)
@@ -343,7 +343,7 @@ class HeldByCluster:
         return self.blocks.answers(answer_held, self.parts, Request(function, args))
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return the kept results of each batch as a future; recompute those that were on a lost worker."""
+        """Return the future of the results of each batch; start the computation of those that are missing."""
         new = [batch for batch in batches if batch not in self.made]
         futures = self.blocks.submit(answer_blocks, new, self.blocks.parts(new), self.request)
         made = self.made | dict(zip(new, futures, strict=True))

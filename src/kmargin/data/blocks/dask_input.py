@@ -1,4 +1,4 @@
-"""Checks of dask collections before a fit, and lazy predictions for them; imports dask only to score."""
+"""Checks of dask collections before a fit, and lazy predictions for them; only `accuracy` imports dask."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,9 +39,10 @@ def check_features(X: Any) -> np.dtype:
     kind = type(X).__name__
     if X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: X is a dask {kind} of {X.ndim} dimension"
-            f"{'s'[: X.ndim != 1]}. Give rows of features."
+            f"Expected 2D array, got {X.ndim}D array instead: X is a dask {kind}. Give rows of features."
         )
+    if X.shape[1] == 0:
+        raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
     if hasattr(X, "columns"):
         return _check_columns(X)
     meta = X._meta
@@ -49,8 +50,6 @@ def check_features(X: Any) -> np.dtype:
         raise TypeError(foreign_blocks(meta))
     if np.isnan(X.shape[1]):
         raise ValueError("The number of columns of X is not known. Call X.compute_chunk_sizes() first.")
-    if X.shape[1] == 0:
-        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.numblocks[1] > 1:
         raise ValueError(
             f"X is divided into {X.numblocks[1]} blocks along its columns, but each block must have all "
@@ -62,9 +61,7 @@ def check_features(X: Any) -> np.dtype:
 
 
 def _check_columns(X: Any) -> np.dtype:
-    """Do what `check_features` does for a dask dataframe."""
-    if len(X.columns) == 0:
-        raise ValueError("X has 0 feature(s) while a minimum of 1 is required.")
+    """Raise unless all columns of a dask dataframe are numbers; return the float dtype to compute with."""
     dtypes = list(X.dtypes.items())
     wrong = [f"{name!r} ({dtype})" for name, dtype in dtypes if getattr(dtype, "kind", "O") not in NUMBERS]
     if wrong:
@@ -72,12 +69,11 @@ def _check_columns(X: Any) -> np.dtype:
         raise ValueError(
             f"X has columns that are not real numbers: {some}. Encode them as numbers, or leave them out."
         )
-    all_single = all(dtype == np.float32 for _, dtype in dtypes)
-    return np.dtype(np.float32 if all_single else np.float64)
+    return np.dtype(np.float32 if all(dtype == np.float32 for _, dtype in dtypes) else np.float64)
 
 
 def check_kinds(X: Any, **others: Any) -> None:
-    """Raise TypeError unless X, and each of the others that is not None, is a dask array or dataframe."""
+    """Raise TypeError unless X and all other arguments that are not None are dask arrays or dataframes."""
     given = {"X": X} | {name: value for name, value in others.items() if value is not None}
     for name, value in given.items():
         if is_dask(value) and not (hasattr(value, "ndim") and hasattr(value, "npartitions")):
@@ -87,14 +83,10 @@ def check_kinds(X: Any, **others: Any) -> None:
             )
     lazy, eager = ([name for name in given if is_dask(given[name]) is flag] for flag in (True, False))
     if eager:
-        advice = (
-            f"Use dask.array.from_array({eager[0]}, chunks=X.chunks[0]), or give all of them without dask."
-            if "X" in lazy
-            else f"Use {lazy[0]}.compute(), or make X a dask collection too."
-        )
         raise TypeError(
             f"{lazy[0]} is a {_describe(given[lazy[0]])}, but {eager[0]} is a {_describe(given[eager[0]])}: "
-            f"one is divided into blocks, the other is not. {advice}"
+            "one is divided into blocks, the other is not. Use dask.array.from_array for "
+            f"{eager[0]}, with the blocks of {lazy[0]}, or {lazy[0]}.compute()."
         )
 
 
@@ -119,24 +111,11 @@ def _one_column(column: Any, name: str) -> Any:
     return column
 
 
-def known_rows(collection: Any) -> np.ndarray:
-    """Return the number of rows of each block, NaN where dask does not know it yet."""
-    if hasattr(collection, "chunks"):
-        return np.array(collection.chunks[0], dtype=float)
-    return np.full(collection.npartitions, np.nan)
-
-
 def _check_aligned(X: Any, other: Any, name: str) -> None:
-    """Raise ValueError if two collections have different blocks, as far as the numbers of rows are known."""
-    rows, others = known_rows(X), known_rows(other)
-    if len(rows) != len(others):
-        _raise_misaligned(f"X has {len(rows)} blocks of rows, but {name} has {len(others)}", name)
-    for number in np.flatnonzero((rows != others) & ~np.isnan(rows) & ~np.isnan(others))[:1]:
-        _raise_unequal(int(number), int(rows[number]), name, int(others[number]))
-
-
-def _raise_unequal(number: int, n_rows: int, name: str, n_others: int) -> NoReturn:
-    _raise_misaligned(f"Block {number} of X has {n_rows} rows, but that of {name} has {n_others}", name)
+    """Raise ValueError for different numbers of blocks; rows are counted when the blocks are read."""
+    if X.npartitions != other.npartitions:
+        difference = f"X has {X.npartitions} blocks of rows, but {name} has {other.npartitions}"
+        _raise_misaligned(difference, name)
 
 
 def _raise_misaligned(difference: str, name: str) -> NoReturn:
@@ -183,7 +162,8 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         )
     for name, n_others in (("y", found.n_labels), ("sample_weight", found.n_weights)):
         if n_others != n_rows:
-            _raise_unequal(number, n_rows, name, n_others)
+            sizes = f"{n_rows} rows, but that of {name} has {n_others}"
+            _raise_misaligned(f"Block {number} of X has {sizes}", name)
     if found.unusable is not None:
         what, column = found.unusable
         called = "" if names is None else f" ({names[column]!r})"
@@ -198,12 +178,12 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         raise ValueError(complain_of_weight(first + row, weight, f" in {where}"))
 
 
-# A function from X to decision values, a column for each binary classifier, or from these to other values.
+# Maps X to decision values, with a column for each binary classifier, or such values to other numbers.
 MatrixFunction = Callable[[Matrix], Matrix]
 
 
 def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
-    """Store (`reset`) or compare number and names of the columns of X; return the dtype to compute with."""
+    """Compare the columns of X with those of the fit, or store them if `reset`; return the dtype of X."""
     check_kinds(X)
     dtype = check_features(X)
     empty = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
@@ -212,12 +192,12 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
 
 
 def decide_block(machines: MatrixFunction, convert: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
-    """Return the decision values of one block of X, after a conversion."""
+    """Return `convert` of the decision values of one block of X; `machines` are its binary classifiers."""
     return convert(machines(check_array(X, dtype=dtype, input_name="X")))
 
 
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """Return, as a dask array, what `inverse_transform` returns for a dask collection X."""
+    """Return a dask array of `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
     dtype = check_features(X)
     return map_rows(partial(spread_block, columns, n_features, dtype), X, dtype, n_features)
 
@@ -227,7 +207,7 @@ def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) 
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
-    """Apply a function to each block of X; it returns a number for each row, or `n_columns` numbers."""
+    """Return a dask array of `function` of each block of X, with one number or `n_columns` for each row."""
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
     of_block = partial(apply_to_rows, function, empty)
     if hasattr(X, "columns"):
@@ -270,9 +250,9 @@ def decide_unseen(
     n_classes: int,
     multi_class: str,
 ) -> Pieces:
-    """Return the decision values of the rows of several parts, each from classifiers not fitted to that part.
+    """Return decision values of the test rows of several folds, each from classifiers not fitted to the fold.
 
-    `coefs` has the coefficients of `columns` for each part and binary classifier.
+    `coefs` has the coefficients of `columns` for each fold (one of `parts`) and binary classifier.
     """
     space = space_of(block.X)
     X = space.bring(space.xp.take(block.X, space.put(columns), axis=1))

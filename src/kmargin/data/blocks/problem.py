@@ -1,6 +1,6 @@
 """Binary problems whose rows are in blocks: losses, gradients and moments are sums over the blocks.
 
-X never moves. The sums are added in the order of the blocks, so they do not depend on which is ready first.
+X never moves. Results of the blocks are added in block order, so sums do not depend on which is ready first.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,15 @@ from kmargin.data.blocks.sums import View, add_up
 
 
 class HeldLocally:
-    """One object for each block, in this process; `ask` uses the threads of `pool` if there is one."""
+    """Objects in this process, one for each block of rows, such as the blocks themselves."""
 
-    def __init__(self, things: Sequence[Any], pool: Executor | None = None) -> None:
-        self.things, self.pool = things, pool
+    def __init__(self, objects: Sequence[Any], pool: Executor | None = None) -> None:
+        self.objects, self.pool = objects, pool
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call a function of each object, in the threads of `pool` if there is one; return the answers."""
         apply = map if self.pool is None else self.pool.map
-        return list(apply(lambda thing: function(thing, *args), self.things))
+        return list(apply(lambda held: function(held, *args), self.objects))
 
 
 class LocalBlocks(HeldLocally):
@@ -42,14 +43,14 @@ class LocalBlocks(HeldLocally):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return sum(block.X.shape[0] for block in self.things), self.things[0].X.shape[1]
+        return sum(block.X.shape[0] for block in self.objects), self.objects[0].X.shape[1]
 
     def hold(self, function: Callable[..., Any], *args: Any) -> HeldLocally:
         return HeldLocally(self.ask(function, *args), self.pool)
 
     def encode(self, classes: np.ndarray) -> None:
         """Replace the labels in all blocks by class codes, the positions in `classes`."""
-        self.things = [block._replace(codes=sums.to_codes(block.codes, classes)) for block in self.things]
+        self.objects = [block._replace(codes=sums.to_codes(block.codes, classes)) for block in self.objects]
 
     def stop(self) -> None:
         """Do nothing: no call is left running in the background."""
@@ -85,9 +86,9 @@ class BlockDesign(Columns):
         return float(self._mean(sums.curvature_along, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
-        """The negative gradient of the mean loss for all columns, and the number of active rows.
+        """The negative gradient of the mean loss, and the number of active rows (rows of positive loss).
 
-        It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
+        u has the coefficients of `columns`, followed by the intercept; all other coefficients are 0.
         """
         slopes, n_active = self._mean(sums.slopes, columns, u)
         return slopes, int(n_active)
@@ -103,22 +104,22 @@ class BlockDesign(Columns):
         return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
     def panel(self, columns: Indices, size: int) -> Any:
-        """Make a `PanelBlock` of each block, with room for `size` columns, and keep it where the block is."""
+        """Copy `columns` of each block into a dense array for `size` columns, kept where the block is."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
     @cached_property
-    def distinct_columns(self) -> Indices:
-        given = self.view._replace(center=None, scale=None)  # repeated columns are equal as they were given
+    def repeated_columns(self) -> Indices:
+        given = self.view._replace(center=None, scale=None)  # compare columns before they are standardised
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
         if not groups:
-            return np.arange(self.n_features)
+            return np.empty(0, np.intp)
         later = np.concatenate([group[1:] for group in groups])
         firsts = np.concatenate([np.full(len(group) - 1, group[0]) for group in groups])
         equal = np.all(self.blocks.ask(sums.equal_to, given, later, firsts), axis=0)
-        return np.setdiff1d(np.arange(self.n_features), later[equal])
+        return np.sort(later[equal])
 
     def take(self, columns: Indices) -> "BlockDesign":
-        """X[:, columns], without a copy."""
+        """Return the design of X[:, columns], without copying X."""
         view = self.view
         view = view._replace(
             columns=columns if view.columns is None else view.columns[columns],
@@ -165,5 +166,5 @@ class BlockProblem(BinaryProblem):
 
 
 def block_problem(blocks: Blocks, view: View, lam: float, fit_intercept: bool = True) -> BlockProblem:
-    """Make a binary problem of data in blocks, with the rows, labels and columns of a view."""
+    """Make a binary problem of data in blocks; `view` says which rows, labels and columns it uses."""
     return BlockProblem(BlockDesign(blocks, view, fit_intercept), lam)

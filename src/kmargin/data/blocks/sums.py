@@ -11,8 +11,8 @@ from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector, space_of
 from kmargin.core.labels import choose_classes, combine_decisions, find_bad_weight
 from kmargin.data.blocks import Block, foreign_blocks
 
-# The size, in numbers, of a temporary copy of rows of X as float64, centred or squared. The first suits the
-# caches of a processor; the second is large enough to keep a GPU busy.
+# Number of entries of a temporary copy of rows of X (as float64, centred or squared). TILE suits the caches
+# of a processor; GPU_TILE is large enough to keep a GPU busy.
 TILE, GPU_TILE = 2**20, 2**24
 
 
@@ -50,7 +50,7 @@ class View(NamedTuple):
     part: Part | None = None  # None means all rows
     columns: Indices | None = None  # None means all columns
     center: Vector | None = None  # the number subtracted from each column
-    scale: Vector | None = None  # the number by which each column is divided after that
+    scale: Vector | None = None  # the number by which each column is divided after `center` is subtracted
 
 
 class ViewedRows(NamedTuple):
@@ -63,7 +63,7 @@ class ViewedRows(NamedTuple):
 
 
 def weigh(block: Block, view: View) -> ViewedRows:
-    """Return the rows of a block with their labels and weights in a binary problem, and X unchanged."""
+    """Return X of a block unchanged, and the labels and weights of its rows in the binary problem `view`."""
     space = space_of(block.codes)
     xp, codes = space.xp, block.codes
     weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
@@ -77,9 +77,10 @@ def weigh(block: Block, view: View) -> ViewedRows:
 
 
 def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
-    """Yield a few rows at a time, with the columns of a view, centred and scaled, as `wide` floats.
+    """Yield the rows a few at a time, with the columns of a view centred and scaled.
 
-    So a temporary copy of rows of X never has many more than TILE numbers.
+    The numbers are float64 if the device has it. A temporary copy of rows of X never has many more than TILE
+    (or GPU_TILE) entries this way.
     """
     for rows in row_slices(whole.space, *whole.X.shape):
         tile = ViewedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
@@ -87,16 +88,16 @@ def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
 
 
 def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield consecutive slices of rows of about TILE numbers; without rows, one empty slice."""
+    """Yield consecutive slices of rows with about TILE entries each; one empty slice if there are no rows."""
     height = max(1, (TILE if space.on_cpu else GPU_TILE) // max(n_columns, 1))
     for start in range(0, max(n_rows, 1), height):
         yield slice(start, min(start + height, n_rows))
 
 
 def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
-    """Return X with the columns of a view, centred and scaled; or, of these columns, those at `columns`.
+    """Return X with the columns of a view, or a subset of them at the indices `columns`, centred and scaled.
 
-    X itself is returned if nothing changes.
+    X itself is returned if nothing has to be changed.
     """
     space, X = rows.space, rows.X
     wanted = view.columns
@@ -113,9 +114,9 @@ def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
 
 
 def add_up(terms: Iterable[Any]) -> Any:
-    """Add numbers, arrays, or tuples of these entry by entry, in the given order.
+    """Add numbers, arrays, or tuples of numbers and arrays entry by entry, in the given order.
 
-    Each term is added as soon as it is computed. If small results were kept between large work arrays, they
+    Each term is added as soon as it is computed. If small terms were kept between large work arrays, they
     would fragment the memory.
     """
     return reduce(_add, terms)
@@ -128,7 +129,7 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def by_tiles(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a function that sums over the rows of a tile into one that sums over the rows of a block."""
+    """Decorate a function of a few rows (a tile) so that it adds its results over all rows of a block."""
 
     @wraps(function)
     def sum_over_block(block: Block, view: View, *args: Any) -> Any:
@@ -145,7 +146,7 @@ def count(block: Block, view: View) -> tuple[int, float]:
 
 @by_tiles
 def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
-    """The weighted sums of each column and of the labels, divided by the `total` weight of all blocks."""
+    """The weighted sums of each column and of the labels, divided by `total`, the weight of all blocks."""
     space, X, y, weights = tile
     weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
@@ -153,7 +154,7 @@ def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
 
 @by_tiles
 def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """The tile's terms of the weighted variance of each column, and of its covariance with the labels."""
+    """What some rows add to the weighted variance of each column and to its covariance with the labels."""
     space, X, y, weights = tile
     weights = weights / total
     with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
@@ -163,7 +164,7 @@ def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: flo
 
 @by_tiles
 def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """The terms of some rows in the mean loss, in its gradient, and in its derivative by the intercept.
+    """What some rows add to the mean loss, to its gradient, and to its derivative by the intercept.
 
     The last entry of beta is the intercept.
     """
@@ -177,7 +178,7 @@ def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[flo
 
 @by_tiles
 def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
-    """The tile's term of the weighted mean of the squared decision values of `direction`."""
+    """What some rows add to the weighted mean of squared decision values of the coefficients `direction`."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
     return float(((weights / total) * decision) @ decision)
@@ -185,12 +186,12 @@ def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
 
 @by_tiles
 def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """The tile's terms of the negative gradient of the mean loss, and its number of active rows.
+    """What some rows add to the negative gradient of the mean loss, and how many of them have positive loss.
 
-    It is taken at the coefficients u of `columns`, followed by the intercept; other coefficients are 0.
+    u has the coefficients of `columns`, followed by the intercept; all other coefficients are 0.
     """
     space, X, y, weights = tile
-    coef = np.zeros(X.shape[1])  # for all columns: copying some of them takes longer than multiplying by all
+    coef = np.zeros(X.shape[1])  # for all columns: multiplying by all is faster than copying some of them
     coef[columns] = u[:-1]
     decision = X @ space.put(coef) + float(u[-1])
     residual = squared_hinge.residual_of(decision, y)
@@ -200,7 +201,7 @@ def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple
 
 
 def largest(block: Block, view: View) -> Vector:
-    """The largest absolute value in each column, of rows of positive weight."""
+    """The largest absolute value in each column, among rows of positive weight."""
     largest = np.zeros(block.X.shape[1] if view.columns is None else len(view.columns))
     for space, X, _, weights in tiles(weigh(block, view), view):
         if X.shape[0]:
@@ -210,7 +211,7 @@ def largest(block: Block, view: View) -> Vector:
 
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
-    """The product of each column with a random vector, which is the same for equal columns."""
+    """The product of each column with one random vector; equal columns have equal products."""
     space, _, _, weights = rows = weigh(block, view)
     vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
     rows = rows._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
@@ -218,7 +219,7 @@ def fingerprints(block: Block, view: View, seed: int) -> Vector:
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:
-    """Whether columns[a] equals firsts[a] in this block, for every a."""
+    """For every a, whether the columns columns[a] and firsts[a] of X are equal in this block."""
     rows = weigh(block, view)
     space, _, _, weights = rows
     one, other = (show_columns(rows, view, which) for which in (columns, firsts))
@@ -231,14 +232,14 @@ def count_true(space: Space, flags: Any) -> int:
 
 
 class PanelBlock(NamedTuple):
-    """The rows of a block that have positive weight, with the columns of a panel (`solvers.refit.newton`).
+    """The q columns of X that the support search uses, as a dense array of a block's rows of positive weight.
 
     The first q rows of `values` are columns of X, the next one is the intercept's column of ones; all are
     multiplied by the labels and the roots of the weights. The last row is c, the roots of the weights.
     """
 
-    values: Any  # (q + 2, n_rows)
-    tags: Any  # a random number per row: a change of their sum over the active rows shows that these changed
+    values: Any  # array of shape (q + 2, n_rows)
+    tags: Any  # a random number per row; their sum over the rows of positive loss identifies that set of rows
 
 
 class NewtonTerms(NamedTuple):
@@ -253,7 +254,7 @@ class NewtonTerms(NamedTuple):
 def make_panel(
     block: Block, view: View, total: float, fit_intercept: bool, columns: Indices, size: int
 ) -> PanelBlock:
-    """Make the panel of a block with room for `size` columns of X; where `columns` is -1, it holds zeros."""
+    """Copy `columns` of a block into an array for `size` columns; an entry -1 gives a column of zeros."""
     space, X, y, weights = weigh(block, view)
     xp = space.xp
     kept = xp.nonzero(weights > 0)[0]
@@ -263,7 +264,7 @@ def make_panel(
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
     end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # from here on `columns` is -1
-    if end:  # otherwise X need not be read
+    if end:  # if no column is wanted, X need not be read
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
             tile = ViewedRows(space, X_rows, y, weights)
@@ -279,7 +280,7 @@ def make_panel(
 
 
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
-    """The loss and the normal equations of a Newton step at coefficients u of the panel columns `idx`."""
+    """Return the terms of a Newton step where the columns `idx` of the panel have the coefficients u."""
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
     columns, target = (space.xp.take(a, active, axis=-1) for a in (columns, panel.values[-1, :]))
@@ -288,7 +289,7 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
-    """The Gram matrix of all panel columns over the rows active at u, or over all rows; and their `_tag`."""
+    """Sums over the rows of positive loss at u (all rows if None): the columns' Gram matrix, the row tags."""
     if idx is None or u is None:
         idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients every row is active
     space, _, residual = _at(panel, idx, u)
@@ -297,7 +298,7 @@ def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple
 
 
 def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float) -> tuple[float, float]:
-    """First and second derivative of the loss at u + t d with respect to t."""
+    """First and second derivative, with respect to t, of the loss at u + t d; u and d are coefficients."""
     space, columns, residual = _at(panel, idx, u)
     delta = space.put(d) @ columns
     residual = residual - float(t) * delta
@@ -306,7 +307,7 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
 
 
 def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
-    """The negative first and the second derivative of the loss at u with respect to each coefficient."""
+    """The negative first and the second derivative of the loss by each coefficient u of the columns `idx`."""
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.where(squared_hinge.is_active(residual), columns, space.xp.zeros_like(columns))
     by_row = squared_hinge.slopes(residual, space.xp)
@@ -314,9 +315,9 @@ def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple
 
 
 def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
-    """The factor R of a QR factorisation of the active rows, with their residuals as a last column.
+    """The factor R of a QR factorisation of the rows of positive loss, with their residuals as last column.
 
-    A least-squares problem with R has the same solution as one with these rows, and is better conditioned
+    Least squares with R has the same solution as least squares with these rows, and is better conditioned
     than the normal equations.
     """
     space, columns, residual = _at(panel, idx, u)
@@ -335,27 +336,27 @@ def _at(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Space, Any, Any]:
 
 
 def _tag(space: Space, panel: PanelBlock, residual: Any) -> float:
-    """The sum of the random tags of the active rows; if it has changed, so has the set of active rows."""
+    """The sum of the random tags of the rows of positive loss; a different sum means a different set."""
     tags = space.xp.where(squared_hinge.is_active(residual), panel.tags, space.xp.zeros_like(panel.tags))
     return float(space.xp.sum(tags))
 
 
 def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
-    """Return the rows of a part with positive weight, and class codes and weights of all rows of a block."""
+    """Return the row numbers in `part` with positive weight; and, for all rows, class codes and weights."""
     space = space_of(block.codes)
     codes, repeats = space.bring(block.codes), space.bring(block.repeats)
     return np.flatnonzero(part.rows(block.number, codes) & (repeats > 0)), codes, repeats
 
 
 def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
-    """Count the rows of each class in the training rows of a fold and in its test rows, given as `part`."""
+    """Count the rows of each class in the training rows of a fold, and in its test rows, which are `part`."""
     parts = part._replace(inside=not part.inside), part
     known = [rows_of_part(block, each) for each in parts]
     return np.array([np.bincount(codes[rows], minlength=n_classes) for rows, codes, _ in known])
 
 
 def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
-    """Return the largest weight m of the rows of a part, and the sums of weight / m and of (weight / m)^2."""
+    """Return the largest weight m of the rows in `part`, and the sums of weight / m and of (weight / m)^2."""
     rows, _, repeats = rows_of_part(block, part)
     weights = repeats[rows] if weighted else np.ones(len(rows))
     largest = weights.max(initial=0.0)
@@ -373,7 +374,7 @@ def confusions(
     multi_class: str,
     weighted: bool,
 ) -> Matrix:
-    """The confusion matrix of each model for the rows of a part: true classes as rows, predicted as columns.
+    """Each model's confusion matrix for the rows in `part`: true classes as rows, predicted as columns.
 
     `coefs` has the coefficients of `columns` for each model and binary classifier.
     """
@@ -393,7 +394,7 @@ def confusions(
 class Findings(NamedTuple):
     """The result of checking one block: its shape, its classes, and errors in X, y or the weights."""
 
-    shape: tuple[int, ...]  # of X
+    shape: tuple[int, ...]  # the shape of X
     n_labels: int
     n_weights: int
     unusable: tuple[str, int] | None  # "NaN" or "infinity", and the first column of X that has it
@@ -407,7 +408,7 @@ class Findings(NamedTuple):
 def examine(block: Block) -> Findings:
     """Return the size and the classes of a block, and what is wrong with its data, labels or weights.
 
-    The `codes` of the block are still the labels that the user gave.
+    The field `codes` of the block has the labels that the user gave, since the classes are not known yet.
     """
     _, X, y, weights = block
     if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):

@@ -12,8 +12,27 @@ from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
 
 
+class UncopiedRows:
+    """Rows of an array or a CSR matrix that are copied only when they are needed, to save memory."""
+
+    def __init__(self, X: Any, rows: Indices | None = None) -> None:
+        self.X = X
+        self.rows = np.arange(X.shape[0]) if rows is None else rows
+        self.shape = len(self.rows), X.shape[1]
+        self.dtype = X.dtype
+        self.nbytes = n_bytes(X)
+
+    def __getitem__(self, rows: Indices) -> "UncopiedRows":
+        return UncopiedRows(self.X, self.rows[rows])
+
+    def copied(self) -> Any:
+        """Return a copy of the selected rows as an array or a CSR matrix."""
+        return self.X[self.rows]
+
+
 def make_design(X: Any, fit_intercept: bool = True) -> Design:
-    """Return the `Design` of an array or of a sparse matrix."""
+    """Return the `Design` of an array, of a sparse matrix or of `UncopiedRows`."""
+    X = X.copied() if isinstance(X, UncopiedRows) else X
     kind = SparseDesign if scipy.sparse.issparse(X) else DenseDesign
     return kind(X, fit_intercept)
 
@@ -26,16 +45,16 @@ def n_bytes(X: Any) -> int:
 
 
 def distinct_rows(X: Any) -> Indices:
-    """The rows of X that repeat no earlier one, ascending."""
+    """Indices of the rows of X that do not equal an earlier row, ascending."""
     if scipy.sparse.issparse(X):
-        return make_design(X.T).distinct_columns
+        return np.setdiff1d(np.arange(X.shape[0]), make_design(X.T).repeated_columns)
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
     """The variance of all entries of X, where row i counts `repeats[i]` times.
 
-    It is computed in float64 from squared deviations. If the entries differ only by rounding, it is 0.
+    Squared deviations are added in float64. The variance is 0 if the entries differ only by rounding.
     """
     total, n_columns = float(repeats.sum()) * X.shape[1], X.shape[1]
     if scipy.sparse.issparse(X):

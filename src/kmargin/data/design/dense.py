@@ -16,7 +16,7 @@ ROWS_AT_ONCE = 64
 
 @compiled
 def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
-    """out <- X'v; rows where v is 0 are not read, and four of the others are added in each step."""
+    """out <- X'v; only rows of X where v is not 0 are read, and they are added four at a time."""
     n, _p = X.shape
     rows = np.empty(n + 4, np.int64)
     m = 0
@@ -35,10 +35,10 @@ def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
 
 @compiled
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[a]] <- t * X[:, cols[a]] for every a.
+    """panel[slots[a]] <- t * X[:, cols[a]] for every a; `panel` stores columns of X as its rows.
 
     A few rows of X are handled at a time: they stay in the processor's cache while all columns are copied
-    from them, and each row of the panel is written in runs of neighbouring numbers.
+    from them, and each row of `panel` is written in runs of neighbouring numbers.
     """
     n = X.shape[0]
     for first in range(0, n, ROWS_AT_ONCE):
@@ -72,8 +72,8 @@ def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
 class DenseDesign(Design):
     """A matrix X that is an array of float64 or float32, in C or Fortran order.
 
-    Such an array is not copied, even if it is memory-mapped from a file; any other is converted. Products are
-    computed in float64, and a float32 array is converted a few rows at a time for them.
+    Such an array is not copied, even if it is memory-mapped from a file; any other array is converted.
+    Products are computed in float64, for which a float32 array is converted a few rows at a time.
     """
 
     stored: Matrix
@@ -87,7 +87,7 @@ class DenseDesign(Design):
         self._svd: tuple[Vector, ThinSVD] | None = None
 
     def _chunks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield consecutive rows as a slice and as float64, about CHUNK numbers at a time."""
+        """Yield consecutive rows of X: their slice, and their entries as float64, about CHUNK at a time."""
         step = max(1, CHUNK // max(1, self.n_features))
         for first in range(0, self.n_samples, step):
             rows = slice(first, first + step)
@@ -145,18 +145,18 @@ class DenseDesign(Design):
         return DenseDesign(self.X[rows], self.fit_intercept)
 
     def standardized(self, mean: Vector, spread: Vector) -> "DenseDesign":
-        # divided first, then centred, as in `SparseDesign`, so that both round the same way
+        # divide first, then centre, as `SparseDesign` does, so that dense and sparse X round the same way
         scaled = self.X / spread
         scaled -= mean / spread
         standardized = DenseDesign(scaled, self.fit_intercept)
-        standardized.__dict__["distinct_columns"] = self.distinct_columns
+        standardized.__dict__["repeated_columns"] = self.repeated_columns
         return standardized
 
     def largest(self) -> Vector:
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """The decomposition for the latest weights is cached."""
+        """The thin SVD of diag(sqrt(weights)) [X, 1]; the one for the latest weights is cached."""
         if self._svd is None or not np.array_equal(self._svd[0], weights):
             ones = np.ones((self.n_samples, int(self.fit_intercept)))
             rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]

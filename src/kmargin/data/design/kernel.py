@@ -8,8 +8,8 @@ import numpy as np
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design, Moments, ThinSVD
 
-# Largest numbers of rows and columns of a tile. Its 4 MiB are enough for BLAS to be fast, and little compared
-# with any `cache_size`.
+# Largest numbers of rows and columns of a tile, a submatrix of kernel values that is computed at once. Such a
+# tile takes 4 MiB: large enough for BLAS to be fast, and small compared with any `cache_size`.
 HEIGHT, WIDTH = 1024, 512
 
 MEGABYTE = 2**20
@@ -18,7 +18,7 @@ KernelFunction = Callable[[Any, Any], Matrix]  # computes a new array from two m
 
 
 def scaled(K: Matrix, scale: Vector) -> Matrix:
-    """K diag(scale) as float64; overwrites K if K is float64."""
+    """Return K diag(scale) as float64; overwrites K if K is float64."""
     return np.multiply(K, scale, out=K if K.dtype == np.float64 else None)
 
 
@@ -29,12 +29,12 @@ def pieces(count: int, size: int) -> Iterator[slice]:
 
 
 class KernelDesign(Design):
-    """The matrix K(X, points) diag(scale) - 1 shift', computed in tiles.
+    """Kernel values K(X, points), each column times its `scale` minus its `shift`, in submatrices: tiles.
 
-    Every method makes one pass over tiles. The first columns, up to `cache_size` megabytes, are cached in the
-    first pass over all columns and never replaced; all others are computed anew in each pass. Each pass goes
-    from the first column to the last, so a cache of the latest columns would drop each shortly before its
-    next use.
+    Every method makes one pass over the tiles. The first columns, up to `cache_size` megabytes, are cached in
+    the first pass over all columns and never replaced; all others are computed anew in each pass. A cache of
+    the latest columns would not help: each pass goes from the first column to the last, so every column would
+    be dropped shortly before its next use.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class KernelDesign(Design):
         self.scale, self.shift, self.cache_size = scale, shift, cache_size
         # the number of columns that can be cached
         self.room = min(self.n_features, int(cache_size * MEGABYTE / (8 * self.n_samples)))
-        self.kept: Matrix = np.empty((self.n_samples, 0))  # the first `n_kept` columns have been computed
+        self.kept: Matrix = np.empty((self.n_samples, 0))  # the cache, of which `n_kept` columns are filled
         self.n_kept = 0
 
     def tiles(
         self, rows: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[slice, slice, Matrix]]:
-        """Yield tiles that cover all rows or `rows`, and all columns or `columns`.
+        """Yield the values in `rows` and `columns` (None means all) one tile, that is submatrix, at a time.
 
         Each tile comes as (slice of the rows, slice of the columns, values). The values must not be modified,
         because they may be a view of the cache.
@@ -72,7 +72,7 @@ class KernelDesign(Design):
                 yield places, block, self._tile(places if rows is None else rows[places], wanted)
 
     def _keep(self, columns: slice) -> None:
-        """Compute and cache these columns, as far as the budget allows, if the columns before are cached."""
+        """Cache the columns of a slice, as far as the memory allows, if all columns before are cached."""
         stop = min(columns.stop, self.room)
         if not columns.start <= self.n_kept < stop:
             return
@@ -84,7 +84,7 @@ class KernelDesign(Design):
         self.n_kept = stop
 
     def _tile(self, rows: Any, columns: Any) -> Matrix:
-        """Return a tile, taken from the cache as far as its columns are in it."""
+        """Return the entries at `rows` and `columns`; columns that are not in the cache are computed."""
         numbers = np.arange(self.n_features)[columns]
         held = numbers < self.n_kept
         if held.all():
@@ -139,7 +139,7 @@ class KernelDesign(Design):
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """Computed in one pass, from deviations from the mean of the first rows, to lose few digits."""
+        """The moments of the columns, from deviations from the mean of the first rows, to lose few digits."""
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))
@@ -162,7 +162,7 @@ class KernelDesign(Design):
         return self._with(X=self.X[rows])
 
     def standardized(self, mean: Vector, spread: Vector) -> "KernelDesign":
-        """Every tile is standardised when it is computed."""
+        """Return a design whose tiles are standardised when they are computed."""
         shift = mean if self.shift is None else mean + self.shift
         return self._with(scale=self.scale / spread, shift=shift / spread if shift.any() else None)
 

@@ -12,7 +12,7 @@ from kmargin.core.jit import compiled
 
 
 class CSR(NamedTuple):
-    """The arrays of a CSR matrix, and a number to be subtracted from each of its columns."""
+    """The arrays of a CSR matrix, and the number to subtract from each of its columns."""
 
     data: Vector
     indices: Indices
@@ -45,9 +45,9 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[place[j]]] <- t * X[:, j] for every column j with place[j] >= 0.
+    """panel[slots[place[j]]] <- t * X[:, j] for every column j with place[j] >= 0; other columns are skipped.
 
-    `offset[place[j]]` is the number that is subtracted from column j.
+    First `offset[place[j]]` is subtracted from column j. `panel` stores columns of X as its rows.
     """
     shifted = offset.any()
     for a in range(slots.size):
@@ -76,9 +76,9 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """A CSR matrix of float64 or float32, from whose columns numbers may be subtracted implicitly.
+    """A CSR matrix of float64 or float32; subtracting a number from each column is done implicitly.
 
-    Solvers copy columns into dense arrays only if `fits` allows it.
+    Solvers copy columns into a dense array only if the method `fits` says that it is small enough.
     """
 
     stored: CSR
@@ -87,7 +87,7 @@ class SparseDesign(Design):
         super().__init__(X.shape, fit_intercept)
         X = canonical(X)
         self.X = X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
-        # int32 wherever possible, because numba compiles a function anew for each dtype of the indices
+        # use int32 indices wherever possible, because numba compiles a function anew for each dtype
         small = max(*X.shape, X.nnz) <= np.iinfo(np.int32).max
         indices, indptr = (
             a.astype(np.int32 if small else np.int64, copy=False) for a in (X.indices, X.indptr)
@@ -137,7 +137,7 @@ class SparseDesign(Design):
         X = self.X.astype(np.float64)
         X.data /= spread[X.indices]
         standardized = SparseDesign(X, self.fit_intercept, (mean + self.shift) / spread)
-        standardized.__dict__["distinct_columns"] = self.distinct_columns
+        standardized.__dict__["repeated_columns"] = self.repeated_columns
         return standardized
 
     def largest(self) -> Vector:

@@ -1,13 +1,14 @@
-"""Base classes of labelled data, and of the objects that make binary problems of their rows."""
+"""Base classes of labelled data, and of the objects that turn such data into binary problems."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kmargin.core.arrays import HOST, Flags, Indices, Space, Vector
+from kmargin.core.arrays import HOST, Indices, Space
+from kmargin.core.labels import Pair
 from kmargin.core.problem import BinaryProblem
 from kmargin.core.scaling import Scaling
 from kmargin.solvers import Solution
@@ -19,33 +20,21 @@ class Designs:
     """Makes the binary problems of one data set, with standardised columns if there is a scaling."""
 
     stays_here = False  # whether the problems cannot be sent to other processes
+    default_n_jobs: int | None = None  # how many problems to solve at once if `n_jobs` is None
+    dtype: Any  # the dtype of the data and of the fitted coefficients
+    fit_intercept: bool
+    scaling: Scaling | None
 
-    def __init__(self, dtype: Any, fit_intercept: bool, scaling: Scaling | None) -> None:
-        self.dtype = dtype  # of the data and of the fitted coefficients
-        self.fit_intercept = fit_intercept
-        self.scaling = scaling
-
-    def problem(self, machine: Any, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
-        """Return a binary problem with the ridge of Cs[0], and the ridges of all Cs."""
+    def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
+        """Return the binary problem of two classes, with the ridge weight of Cs[0], and those of all Cs."""
         raise NotImplementedError
 
     def restore(self, solution: Solution) -> Solution:
-        """Convert a solution for standardised columns to one for the columns as given."""
-        return solution if self.scaling is None else _moved(solution, self.scaling.unscale_coefs)
-
-    def unrestore(self, solution: Solution) -> Solution:
-        """The inverse of `restore`."""
-        return solution if self.scaling is None else _moved(solution, self.scaling.scale_coefs)
-
-    @property
-    def spreads(self) -> Vector:
-        """The spread by which each feature is divided, 1 for a constant one; empty without a scaling."""
-        return np.ones(0) if self.scaling is None else self.scaling.scales
-
-    @property
-    def are_constant(self) -> Flags:
-        """Whether each feature is constant; empty without a scaling."""
-        return np.empty(0, np.bool_) if self.scaling is None else self.scaling.are_constant
+        """Convert a solution for standardised columns to one for the columns that the user gave."""
+        if self.scaling is None:
+            return solution
+        coef, intercept = self.scaling.unscale_coefs(solution.support, solution.coef, solution.intercept)
+        return replace(solution, coef=coef, intercept=intercept)
 
     def stop(self) -> None:
         """Stop requests that run in the background, because the fit has been given up."""
@@ -62,51 +51,24 @@ class Given(NamedTuple):
 class Samples(ABC):
     """Labelled data that have been checked: arrays in memory or on a device, or dask collections."""
 
-    X: Any
+    X: Any  # an object with the `shape` and the `dtype` of the data, whether array or blocks of rows
     classes: np.ndarray
+    given_classes: Any = None  # the classes as an array of the library of y, if that is not NumPy
     space: Space = HOST  # the array library and device that the fitted attributes will have
-
-    @property
-    def labels(self) -> Any:
-        """The classes as the attribute `classes_` holds them."""
-        return self.classes
-
-    @property
-    def dtype(self) -> Any:
-        """The NumPy dtype of X."""
-        return self.X.dtype
-
-    @property
-    def n_samples(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def n_features(self) -> int:
-        return self.X.shape[1]
-
-    @abstractmethod
-    def machines(self, multi_class: str) -> Iterator[Any]:
-        """Yield the binary problems of "ovo" or "ovr", each as an argument for `Designs.problem`."""
 
     @abstractmethod
     def designs(self, fit_intercept: bool, standardize: bool = False) -> Designs:
-        """Return the maker of the binary problems of linear classifiers."""
+        """Return an object that makes the binary problems of linear classifiers from these samples."""
 
     @property
     @abstractmethod
     def repeated_columns(self) -> Indices:
-        """The features whose column repeats an earlier one."""
+        """Indices of the features whose column equals an earlier column."""
 
-    def n_at_once(self, n_jobs: int | None, n_tasks: int) -> int | None:
-        """Return how many of `n_tasks` fits to run at once."""
-        return n_jobs
+    @abstractmethod
+    def unit_variance_scaling(self, fit_intercept: bool) -> Scaling:
+        """The scaling of features to mean 0 and variance 1; a row of weight 2 counts like two rows."""
 
     @abstractmethod
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
-        """Return the folds of `model.cv`; `blueprint` is the model's specification."""
-
-
-def _moved(solution: Solution, move: Callable[[Indices, Vector, float], tuple[Vector, float]]) -> Solution:
-    """Return a solution with coefficients and intercept converted by `move`."""
-    coef, intercept = move(solution.support, solution.coef, solution.intercept)
-    return replace(solution, coef=coef, intercept=intercept)
+        """Return the folds of `model.cv`; `blueprint` has all parameters of the model except k and C."""

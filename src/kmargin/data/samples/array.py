@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, column_or_1d
@@ -15,39 +14,20 @@ from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Vector, to_host
 from kmargin.core.design import Design
 from kmargin.core.labels import (
-    Machine,
+    Pair,
     check_finite_weight,
     check_weight_range,
     choose_classes,
     combine_decisions,
-    make_machines,
+    label_rows,
     normalize,
 )
 from kmargin.core.problem import ArrayProblem
-from kmargin.core.scaling import unit_variance_scaling
-from kmargin.data.design import make_design, n_bytes
+from kmargin.core.scaling import Scaling, unit_variance_scaling
+from kmargin.data.design import UncopiedRows, make_design, n_bytes
 from kmargin.data.samples import Designs, Given, ModelAt, Samples
 from kmargin.model_selection.calibration import Calibration, UnseenRows, fit_calibration
 from kmargin.model_selection.scores import Fold, effective_number, make_folds, make_splitters, score_with
-
-
-class UncopiedRows:
-    """Rows of an array or a CSR matrix that `copied` copies only when they are needed, to save memory."""
-
-    def __init__(self, X: Any, rows: Indices | None = None) -> None:
-        self.X = X
-        self.rows = np.arange(X.shape[0]) if rows is None else rows
-        self.shape = len(self.rows), X.shape[1]
-        self.dtype = X.dtype
-        self.nbytes = n_bytes(X)
-
-    def __getitem__(self, rows: Indices) -> "UncopiedRows":
-        return UncopiedRows(self.X, self.rows[rows])
-
-
-def copied(X: Any) -> Any:
-    """Return `UncopiedRows` as an array or a CSR matrix; return any other X unchanged."""
-    return X.X[X.rows] if isinstance(X, UncopiedRows) else X
 
 
 class ArrayFolds:
@@ -56,7 +36,7 @@ class ArrayFolds:
     Parameters
     ----------
     samples : ArraySamples or DeviceSamples
-        All rows.
+        The rows of all folds.
     known : ArraySamples
         The classes and weights of the rows, in memory even if `samples` are on a device.
     scorer : callable or None
@@ -65,8 +45,8 @@ class ArrayFolds:
         Whether scores are weighted by the sample weights.
     groups : ndarray or None
         The group of each row that the user gave; with groups, standard errors count groups instead of rows.
-    prepare : transformer or None
-        A clone of it is fitted to the training rows of each fold, and transforms these and the test rows.
+    prepare : function or None
+        Called with the training rows of a fold and their weights; returns a function that transforms rows.
     """
 
     def __init__(
@@ -80,14 +60,13 @@ class ArrayFolds:
         weighted: bool,
         groups: np.ndarray | None = None,
         prepare: Any = None,
-        n_jobs: int | None = None,
     ) -> None:
         self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
-        self.scorer, self.weighted, self.prepare, self.n_jobs = scorer, weighted, prepare, n_jobs
+        self.scorer, self.weighted, self.prepare = scorer, weighted, prepare
         self.multi_class: str = blueprint.multi_class
-        self._prepared: dict[int, Any] = {}  # the fitted clone of `prepare` of each fold
+        self._prepared: dict[int, Any] = {}  # what `prepare` returns for each fold
         tested = np.unique(np.concatenate([fold.test for fold in folds]))
-        # the number of distinct rows that are scored, or their effective number if weighted
+        # the number of distinct rows in all test sets, or their effective number if scores are weighted
         self.n_tested = effective_number(
             known.repeats[tested] if weighted else None,
             len(tested),
@@ -103,21 +82,21 @@ class ArrayFolds:
         for number, fold in enumerate(self.folds):
             part = self.blueprint.part(self.samples, fold.train)
             if self.prepare is not None:
-                X = copied(part.X)
-                self._prepared[number] = clone(self.prepare).fit(X, sample_weight=part.repeats)
-                part = replace(part, X=self._prepared[number].transform(X))
+                X = part.X.copied() if isinstance(part.X, UncopiedRows) else part.X
+                self._prepared[number] = self.prepare(X, part.repeats)
+                part = replace(part, X=self._prepared[number](X))
             yield part
 
     def inputs(self, number: int) -> Any:
         """Return the test rows of a fold, transformed by `prepare` if there is one."""
         fold = self.folds[number]
         X = self.blueprint.inputs(self.samples, fold.test, fold.train)
-        return X if self.prepare is None else self._prepared[number].transform(X)
+        return X if self.prepare is None else self._prepared[number](X)
 
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
         """Return the scores of the models of fold `number` on its test rows, for every C and k.
 
-        `fit` has their decision functions; `model_at` makes an estimator of them if the scorer needs one.
+        `fit` has the models' decision functions; `model_at` makes an estimator if the scorer needs one.
         """
         rows, known, X = self.folds[number].test, self.known, self.inputs(number)
         y, labels = known.classes[known.codes[rows]], fit.paths[0].classes
@@ -137,11 +116,11 @@ class ArrayFolds:
         return scores
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Fit maps from decision values to probabilities to the test rows of all folds.
+        """Return probability calibrations, fitted to decision values of the test rows of the folds.
 
-        There is one map for each entry of `left_out`. Where the entry is a number, the test rows of that fold
-        are left out. `decisions` has the decision function of each fold. A row that several folds test is
-        used several times; its weight is divided among them.
+        There is one calibration for each entry of `left_out`: the index of a fold whose test rows it does not
+        use, or None to use all folds. `decisions` has the decision function of each fold. A row that several
+        folds test is used several times; its weight is divided among these uses.
         """
         folds, known = self.folds, self.known
         by_fold = [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
@@ -197,12 +176,10 @@ def split_rows(
         )
     is_accuracy = model.scoring is None or model.scoring == "accuracy"
     scorer = None if is_accuracy else check_scoring(model, scoring=model.scoring)
-    return ArrayFolds(
-        blueprint, samples, known, folds, scorer, weighted=weighted, groups=groups, n_jobs=model.n_jobs
-    )
+    return ArrayFolds(blueprint, samples, known, folds, scorer, weighted=weighted, groups=groups)
 
 
-# The `dtype.kind` of arrays that need no check whether they hold class labels: booleans, integers, text.
+# Labels whose array has one of these values of `dtype.kind` (booleans, integers, text) need no check.
 PLAIN = "biuU"
 
 
@@ -215,10 +192,10 @@ class ArraySamples(Samples):
     classes: np.ndarray
     repeats: Vector  # sample weights: a row of weight 2 counts like two rows
     weights: Vector  # sample weight times class weight; positive
-    kept: Indices  # the indices of these rows among those that the user gave
+    kept: Indices  # the index of each row in the X that the user gave
 
     def restricted_to(self, rows: Indices) -> "ArraySamples":
-        """Return the samples of these rows."""
+        """Return a copy that has only the samples with the indices `rows`."""
         return replace(
             self,
             X=self.X[rows],
@@ -228,15 +205,18 @@ class ArraySamples(Samples):
             kept=self.kept[rows],
         )
 
-    def machines(self, multi_class: str) -> Iterator[Machine]:
-        return make_machines(self.codes, len(self.classes), multi_class)
-
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "ArrayDesigns":
         return ArrayDesigns(self, fit_intercept, standardize)
 
     @cached_property
     def repeated_columns(self) -> Indices:
-        return np.setdiff1d(np.arange(self.n_features), make_design(copied(self.X)).distinct_columns)
+        return make_design(self.X).repeated_columns
+
+    def unit_variance_scaling(self, fit_intercept: bool) -> Scaling:
+        counts = normalize(self.repeats)[0]
+        return unit_variance_scaling(
+            make_design(self.X), lambda design: design.moments(counts, counts), fit_intercept
+        )
 
     def to_fit(self, rows: Indices) -> "ArraySamples":
         """Select rows as training samples; X is copied only when a binary problem is fitted."""
@@ -253,49 +233,40 @@ class ArraySamples(Samples):
 class ArrayDesigns(Designs):
     """Makes binary problems of samples in memory, with standardised columns if `standardize` is True.
 
-    With more than two classes, the problems of one versus rest share one design, and thus its SVD. Columns
-    are standardised by mean and spread of all samples, weighted by the sample weights.
+    With more than two classes, all one-versus-rest problems share one design matrix and its SVD. Columns are
+    standardised by the mean and standard deviation of all samples, weighted by the sample weights.
     """
 
     def __init__(self, samples: ArraySamples, fit_intercept: bool, standardize: bool = False) -> None:
-        self.X, self.weights = samples.X, samples.weights
-        self.whole: Design | None = None
-        scaling = None
-        if standardize:
-            counts = normalize(samples.repeats)[0]
-            scaling = unit_variance_scaling(
-                make_design(copied(self.X)), lambda design: design.moments(counts, counts), fit_intercept
-            )
-        super().__init__(samples.dtype, fit_intercept, scaling)
+        self.X, self.codes, self.weights = samples.X, samples.codes, samples.weights
+        self.dtype, self.fit_intercept = samples.X.dtype, fit_intercept
+        self.scaling = samples.unit_variance_scaling(fit_intercept) if standardize else None
+        self.whole: Design | None = None  # the design of all rows, once it has been made
 
-    def problem(self, machine: Machine, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
-        design = self.whole if machine.rows is None else None
-        if design is None:
-            rows = copied(self.X if machine.rows is None else self.X[machine.rows])
-            design = make_design(rows, self.fit_intercept)
-            if self.scaling is not None:
-                design = design.standardized(self.scaling.centers, self.scaling.scales)
-        if machine.negative is None:
+    def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
+        rows, y = label_rows(self.codes, pair)
+        weights, total_weight = normalize(self.weights if rows is None else self.weights[rows])
+        lams = [validation.ridge(C, total_weight) for C in Cs]
+        return ArrayProblem(self.design(pair, rows), y, weights, lams[0]), lams
+
+    def design(self, pair: Pair, rows: Indices | None) -> Design:
+        """Return the design of a binary problem, whose rows are `rows`, or all rows if that is None."""
+        if rows is None and self.whole is not None:
+            return self.whole
+        design = make_design(self.X if rows is None else self.X[rows], self.fit_intercept)
+        if self.scaling is not None:
+            design = design.standardized(self.scaling.centers, self.scaling.scales)
+        if pair.negative is None:
             self.whole = design
-        return array_problem(design, machine, self.weights, Cs)
+        return design
 
     def __sizeof__(self) -> int:
         """The size of X, by which joblib's dask backend decides to send it to its workers only once."""
         return n_bytes(self.X)
 
 
-def array_problem(
-    design: Design, machine: Machine, weights: Vector, Cs: Sequence[float]
-) -> tuple[ArrayProblem, list[float]]:
-    """Return a problem with the ridge of Cs[0], and the ridges of all Cs; `weights` has one per sample."""
-    weights = weights if machine.rows is None else weights[machine.rows]
-    weights, total_weight = normalize(weights)
-    lams = [validation.ridge(C, total_weight) for C in Cs]
-    return ArrayProblem(design, machine.y, weights, lams[0]), lams
-
-
 def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    """Check y and the weights, encode the classes and drop rows of weight 0; X has been checked."""
+    """Check y and the weights, encode the classes and drop rows of weight 0; X must be checked before."""
     y = np.asarray(y)
     y = y if y.ndim == 1 else column_or_1d(y, warn=True)
     are_labels = y.dtype.kind in PLAIN

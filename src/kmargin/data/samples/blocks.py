@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 
 from kmargin.core import validation
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, is_foreign, space_of, to_host
-from kmargin.core.labels import Pair, check_finite_weight, class_pairs
-from kmargin.core.scaling import unit_variance_scaling
+from kmargin.core.labels import Pair, check_finite_weight
+from kmargin.core.scaling import Scaling, unit_variance_scaling
 from kmargin.data.blocks import Block, Blocks
 from kmargin.data.blocks import sums as confusion_counts
 from kmargin.data.blocks.dask_input import check_collections, check_features, decide_unseen, summarize
@@ -37,45 +36,38 @@ class BlockSamples(Samples):
     class_weight: Vector
     part: Part | None = None  # the training rows of a fold; None means all rows
 
-    def machines(self, multi_class: str) -> Iterator[Pair]:
-        return iter(class_pairs(len(self.classes), multi_class))
-
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "BlockDesigns":
         return BlockDesigns(self, fit_intercept, standardize)
 
     @cached_property
-    def repeated_columns(self) -> Indices:
-        return np.setdiff1d(np.arange(self.n_features), self.every_row().distinct_columns)
-
     def every_row(self) -> BlockDesign:
-        """Return the design of the rows of all classes, with sample weights but without class weights."""
-        view = View(0, None, np.ones(len(self.classes)), self.part)
-        return BlockDesign(self.X, view)
+        """The design of the rows of all classes, with sample weights but without class weights."""
+        return BlockDesign(self.X, View(0, None, np.ones(len(self.classes)), self.part))
 
-    def n_at_once(self, n_jobs: int | None, n_tasks: int) -> int:
-        """Return how many of `n_tasks` fits to run at once, by default `n_askers` of the blocks."""
-        n_jobs = self.X.n_askers if n_jobs is None else effective_n_jobs(n_jobs)
-        return min(n_jobs, n_tasks)
+    @property
+    def repeated_columns(self) -> Indices:
+        return self.every_row.repeated_columns
+
+    def unit_variance_scaling(self, fit_intercept: bool) -> Scaling:
+        return unit_variance_scaling(self.every_row, lambda design: design.moments, fit_intercept)
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
         return FoldsInBlocks(model, self, weighted)
 
 
 class BlockDesigns(Designs):
-    """Makes binary problems of samples in blocks, each with its own view of the blocks."""
+    """Makes binary problems of samples in blocks; X is not copied."""
 
     stays_here = True
 
     def __init__(self, samples: BlockSamples, fit_intercept: bool, standardize: bool = False) -> None:
-        self.samples = samples
-        scaling = None
-        if standardize:
-            scaling = unit_variance_scaling(samples.every_row(), lambda design: design.moments, fit_intercept)
-        super().__init__(samples.dtype, fit_intercept, scaling)
+        self.samples, self.default_n_jobs = samples, samples.X.n_askers
+        self.dtype, self.fit_intercept = samples.X.dtype, fit_intercept
+        self.scaling = samples.unit_variance_scaling(fit_intercept) if standardize else None
 
-    def problem(self, machine: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
+    def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[BlockProblem, list[float]]:
         samples = self.samples
-        view = View(machine.positive, machine.negative, samples.class_weight, samples.part)
+        view = View(pair.positive, pair.negative, samples.class_weight, samples.part)
         design = BlockDesign(samples.X, view, self.fit_intercept)
         if self.scaling is not None:
             design = design.standardized(self.scaling.centers, self.scaling.scales)
@@ -86,16 +78,16 @@ class BlockDesigns(Designs):
         self.samples.X.stop()
 
 
-N_FOLDS = 5  # for cv=None, as in scikit-learn
+N_FOLDS = 5  # the number of folds for cv=None, as in scikit-learn
 
 
 class FoldsInBlocks:
     """Folds of data in blocks, which divide the rows of each block or consist of whole blocks.
 
-    The methods are those of `ArrayFolds`.
+    The methods are those of `ArrayFolds`, the folds of arrays in memory.
 
-    Each block returns a confusion matrix. The scorer gets each pair of true and predicted class once, with
-    its entry as the sample weight. So any scorer that uses predictions and accepts weights is allowed.
+    Each block returns a confusion matrix. The scorer is called with one sample for each pair of true and
+    predicted class, whose weight is the pair's entry, so it must need only predictions and accept weights.
     """
 
     def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
@@ -114,9 +106,7 @@ class FoldsInBlocks:
         self.scorer = check_scoring(model, scoring=model.scoring or "accuracy")
         if not takes_weights(self.scorer):
             raise ValueError(self._not_offered("does not accept sample weights"))
-        n_classes = len(samples.classes)
-        n_machines = len(class_pairs(n_classes, model.multi_class))
-        self.samples, self.n_jobs = samples, samples.n_at_once(model.n_jobs, len(self.tests) * n_machines)
+        self.samples, n_classes = samples, len(samples.classes)
         self._score(np.ones((n_classes, n_classes)))  # raises before any fit if the scorer cannot be used
         counts = []  # numbers of training rows and of test rows of each fold
         for fold, part in enumerate(self.tests):
@@ -146,8 +136,6 @@ class FoldsInBlocks:
                 f"cv={cv!r} splits rows by their indices, which rows in blocks do not have. Use a number of "
                 "folds, such as cv=5, or kmargin.BlockKFold(5) for folds of whole blocks."
             )
-        if cv < 2:
-            raise ValueError(f"cv={cv} does not define folds. Use an integer >= 2.")
         return int(cv)
 
     def __len__(self) -> int:
@@ -168,9 +156,9 @@ class FoldsInBlocks:
         return np.array([self._score(confusion) for confusion in counts]).reshape(shape)
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """The decision values stay where the blocks are, and only the sums of each Newton step are returned.
+        """Return a probability calibration for each entry of `left_out`, a fold not to use (None: use all).
 
-        With several repeats, only the first is used.
+        It is fitted by Newton steps to sums over the blocks, on the folds of the first repeat of `cv` only.
         """
         used = np.unique(np.concatenate([of.used for of in decisions]))
         calibrations = []
@@ -203,13 +191,12 @@ class FoldsInBlocks:
         """Return the error message for a scorer that cannot be used with data in blocks."""
         return (
             f"scoring={self.model.scoring!r} {why}, but scores of data in blocks are computed from counts of "
-            "predictions. "
-            'Use a scorer such as "accuracy", "balanced_accuracy" or "f1_macro".'
+            'predictions. Use a scorer such as "accuracy", "balanced_accuracy" or "f1_macro".'
         )
 
 
 class CountedPredictions(ClassifierMixin, BaseEstimator):
-    """A model for scorers that takes class codes, the only column of X, and predicts these classes."""
+    """Passes known predictions to scorers: X holds predicted class codes, `predict` returns the classes."""
 
     def __init__(self, classes: np.ndarray | None = None) -> None:
         self.classes = classes
@@ -228,27 +215,23 @@ class DeviceSamples(BlockSamples):
     """Labelled samples on a device, in one block."""
 
     X: LocalBlocks
-    given_classes: Any = None  # the classes as an array of the library of y
+    given_classes: Any = None
     kept: Any = None  # the indices of the user's rows that have positive weight; None means all
     space: Space = HOST
 
     @property
-    def labels(self) -> Any:
-        return self.given_classes
-
-    @property
     def block(self) -> Block:
-        (block,) = self.X.things
+        (block,) = self.X.objects
         return block
 
     def to_fit(self, rows: Indices) -> "DeviceSamples":
-        """Copy these rows on the device, as samples."""
+        """Return the samples with the indices `rows`, copied within the device."""
         number, *arrays = self.block
         block = Block(number, *_take(self.space, self.space.put(rows), *arrays))
         return replace(self, X=LocalBlocks([block]), kept=None)
 
     def to_decide(self, rows: Indices) -> Any:
-        """Copy these rows of X on the device."""
+        """Return the rows of X with the indices `rows`, copied within the device."""
         return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
 
     def at_hand(self) -> ArraySamples:
@@ -271,12 +254,8 @@ def follow(X: Any, *others: Any) -> list[Any]:
     """Move labels and weights to the device of X; text labels stay in main memory."""
     space = space_of(X)
     arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
-    return [array if _is_words(array) else space.move(array) for array in arrays]
-
-
-def _is_words(array: Any) -> bool:
-    """Whether an array is None or holds text, which no device can hold."""
-    return array is None or (isinstance(array, np.ndarray) and array.dtype.kind not in "biuf")
+    stays = [a is None or (isinstance(a, np.ndarray) and a.dtype.kind not in "biuf") for a in arrays]
+    return [array if stay else space.move(array) for array, stay in zip(arrays, stays, strict=True)]
 
 
 def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
@@ -285,7 +264,8 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
     X and y have passed scikit-learn's checks. The classes are an array of the library of y.
     """
     space = space_of(X)
-    labels, codes = _encode(y)
+    check_classification_targets(y)
+    labels, codes = space_of(y).xp.unique_inverse(y) if is_foreign(y) else np.unique(y, return_inverse=True)
     codes, classes = space.move(codes), to_host(labels)
     repeats = validation.check_sample_weight(sample_weight, X.shape[0], space)
     counts, totals = _per_class(space, codes, repeats, len(classes))
@@ -299,20 +279,11 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
 
 
 def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices, totals: Vector) -> Vector:
-    """Return the factor for the weights of each class; raise ValueError if weights vanish or overflow."""
+    """Return the factor of `class_weight` for each class; raise ValueError if weights vanish or overflow."""
     factors = validation.class_factors(class_weight, classes, counts)
     validation.check_classes(classes, totals * factors)
     check_finite_weight(float(np.sum(totals * factors)))
     return factors
-
-
-def _encode(y: Any) -> tuple[Any, Any]:
-    """Return the classes and the class code of each row, as arrays of the library of y."""
-    check_classification_targets(y)
-    if not is_foreign(y):
-        return np.unique(y, return_inverse=True)
-    labels, codes = space_of(y).xp.unique_inverse(y)
-    return labels, codes
 
 
 def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,8 @@ from kmargin.data.samples.array import read_samples
 from kmargin.data.samples.blocks import detach, follow, read_device
 from kmargin.solvers.solver import Solver
 
-# The first returns decision values of X, with a column for each binary classifier; the second converts these
-# values, as a NumPy array, to probabilities.
+# `BinaryDecisions` returns decision values of X, with a column for each binary classifier; `ToProbabilities`
+# converts such values, as a NumPy array, to probabilities.
 BinaryDecisions: TypeAlias = Callable[[Any], Matrix]
 ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 
@@ -29,7 +29,7 @@ ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 class Inputs(NamedTuple):
     """X for a prediction: an array, a sparse matrix, or a dask collection, for which results are dask arrays.
 
-    `decide`, `choose` and `tell` return what `decision_function`, `predict` and `predict_proba` do.
+    The methods `decide`, `choose` and `tell` compute decision values, classes and probabilities of X.
     """
 
     X: Any
@@ -53,7 +53,7 @@ class Inputs(NamedTuple):
         return self._convert(machines, partial(on_host, to_probabilities), n_classes)
 
     def _convert(self, machines: BinaryDecisions, convert: ToProbabilities, n_columns: int | None) -> Any:
-        """Return the converted decision values, which have `n_columns` columns, or one dimension if None."""
+        """Return `convert` of the decision values of X: `n_columns` columns, or one dimension if None."""
         if self.dtype is None:
             return convert(machines(self.X))
         of_rows = partial(dask_input.decide_block, machines, convert, self.dtype)
@@ -132,19 +132,14 @@ def refuse_text(X: Any) -> Iterator[None]:
         text = str(error).partition("could not convert string to float: ")[2]
         if not text:
             raise
+        columns = [
+            name for name in getattr(X, "columns", ()) if text in map(repr, np.asarray(X[name]).tolist())
+        ]
+        where = f" in column {str(columns[0])!r}" if columns else ""
         raise ValueError(
-            f"X holds the text {text}{_place_of(text, X)}, which is not a number. Convert its column to "
-            "numbers, for example with OneHotEncoder, or leave it out."
+            f"X holds the text {text}{where}, which is not a number. Convert its column to numbers, for "
+            "example with OneHotEncoder, or leave it out."
         ) from None
-
-
-def _place_of(text: str, X: Any) -> str:
-    """Return " in column ..." for the first column of a data frame that holds a text, given as its `repr`."""
-    for name in getattr(X, "columns", ()):
-        values = np.asarray(X[name])
-        if values.dtype.kind in "OU" and any(repr(value) == text for value in values.ravel().tolist()):
-            return f" in column {str(name)!r}"
-    return ""
 
 
 def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
@@ -169,7 +164,7 @@ def refuse_blocks(X: Any, y: Any, who: str) -> None:
 
 
 def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
-    """Check X for a prediction by `method`; it must be on the device of `reference`, a fitted attribute."""
+    """Check the X given to `method`, such as predict; it must be on the device of the fitted `reference`."""
     if is_dask(X):
         return Inputs(X, checks.columns(X))
     space = device_space(X)
@@ -182,12 +177,10 @@ def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
 def _check_same_space(given: Space, reference: Any, method: str) -> None:
     fitted = space_of(reference)
     if given != fitted:
-        hint = "Move X there, or fit to data like X."
-        if given.device is None and fitted.device is not None:
-            hint = "Move X there, with sklearn.set_config(array_api_dispatch=True), or fit to data like X."
         raise ValueError(
-            f"{method}() must use the same namespace and device as fit(): X is in {given}, "
-            f"the fitted attributes are in {fitted}. {hint}"
+            f"{method}() must use the same namespace and device as fit(): X is in {given}, the fitted "
+            f"attributes are in {fitted}. Move X there, with sklearn.set_config(array_api_dispatch=True) if "
+            "it is a device, or fit to data like X."
         )
 
 
@@ -219,7 +212,7 @@ def add_columns(
     method: str,
     reference: Any,
 ) -> Any:
-    """Return a matrix of `n_features` columns with those of X at the indices `columns`, and 0 elsewhere."""
+    """Return a matrix with `n_features` columns: the columns of X at the indices `columns`, 0 elsewhere."""
     n_given = np.shape(X)[1] if len(np.shape(X)) == 2 else None
     if n_given != len(columns):
         raise ValueError(

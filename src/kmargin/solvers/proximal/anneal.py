@@ -53,12 +53,12 @@ PARAMETERS = """
     delay : int, default=10
         Nesterov acceleration is off in the first `delay` steps for each value of rho.
     rhos : sequence of float or None, default=None
-        The values of rho, in the order in which they are used, instead of those that `rho_start`,
-        `rho_growth` and `max_outer` make.
+        The values of rho, in the order in which they are used. By default they follow from `rho_start`,
+        `rho_growth` and `max_outer`.
     trace : "outer" or "steps", default="outer"
-        What `Solution.trace` records: one `OuterRecord` for each rho, or in each of these also its
-        `steps`, one `StepRecord` for each inner iteration. Recording steps needs a loop that is not compiled
-        and many times slower.
+        What `Solution.trace` records. "outer": one `OuterRecord` for each rho. "steps": every
+        `OuterRecord` also holds one `StepRecord` for each inner iteration; the solver is then many times
+        slower, because the loop that records steps is not compiled.
     polish : bool, default=False
         Whether to improve the support found by the exchange solver (see :class:`Exchange`).
     start : "univariate" or "normal", default="univariate"
@@ -82,7 +82,7 @@ def is_one_of(value: object, choices: tuple[str, ...]) -> tuple[bool, str]:
 
 
 def is_schedule(values: Any) -> bool:
-    """Whether this is a one-dimensional collection of at least one number, all positive and finite."""
+    """Whether `values` is a one-dimensional collection of at least one number, all positive and finite."""
     if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
         return False
     return len(values) > 0 and all(is_number(value, above=0) for value in values)
@@ -148,7 +148,7 @@ class ProximalDistance(Solver):
         units, columns = problem.units, np.sort(problem.units.columns)
         for row in lams:  # MM computes one SVD for all ridges, since the design caches it
             own, own_units = problem.with_ridges(row).binary, units
-            if len(columns) < units.n_features:  # columns of no unit get coefficient 0
+            if len(columns) < units.n_features:  # leave out columns in no unit: their coefficients are 0
                 own = tuple(change_designs(own, lambda design: design.take(columns)))
                 places = np.searchsorted(columns, units.columns)
                 own_units = replace(units, columns=places, signs=units.signs[columns])
@@ -162,7 +162,7 @@ class ProximalDistance(Solver):
     def _anneal_path(
         self, problems: Sequence[BinaryProblem], units: Units, ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Solve for each k from the solution of the last one; every column belongs to a unit."""
+        """Yield solutions for each k, started from those for the previous k; each column is in a unit."""
         alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (alone for _ in ks)
@@ -193,7 +193,7 @@ class ProximalDistance(Solver):
     def _anneal(
         self, problem: PenalisedProblem, descend: Descend, beta: Matrix
     ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
-        """Run Algorithm 3 for one k from beta; for k = 0 return the intercepts that are optimal."""
+        """Run Algorithm 3 for one k from beta; for k = 0 return the optimal intercepts."""
         if problem.k == 0:
             return np.array([intercept_only(one) for one in problem.problems]), Status.CONVERGED, ()
         gtol = self._gtol(problem)
@@ -220,7 +220,7 @@ class ProximalDistance(Solver):
         return self.gtol * float(np.clip(lam / 5, 1e-8, 1.0))
 
     def _descent(self, problem: PenalisedProblem) -> Descend:
-        """Return the inner loop for these binary problems and any k: the compiled one if that is possible."""
+        """Return the inner loop, which minimises f_rho for one rho: the compiled one if that is possible."""
         in_memory = len(problem.in_memory) == len(problem.problems)
         if self.trace == "steps" and not in_memory:
             raise ValueError(
@@ -239,11 +239,11 @@ class ProximalDistance(Solver):
         )  # fmt: skip
 
     def _step(self, problem: PenalisedProblem) -> Step:
-        """The step of Algorithm 1 or 2."""
+        """Return the function that takes a step of Algorithm 1 (MM) or 2 (SD) of the paper."""
         raise NotImplementedError
 
     def _compiled(self, problem: PenalisedProblem) -> Descend | None:
-        """The compiled inner loop; None if there is none for these data."""
+        """Return the compiled inner loop, or None if there is none for the data of this problem."""
         raise NotImplementedError
 
     def _polish(self, problem: Problem, solutions: tuple[Solution, ...]) -> tuple[Solution, ...]:
@@ -323,8 +323,8 @@ class SD(ProximalDistance):
 def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
     """Return the scale that the columns of X are divided by, and the rescaled problems.
 
-    X is divided by the power of two nearest to its typical entry unless that is in the range ORDER_ONE, and
-    columns whose squares would overflow by a power of two of their own. A column has the same scale in all
+    If the typical entry of X is outside ORDER_ONE, X is divided by the nearest power of two. Columns whose
+    squares would overflow are divided by a power of two of their own. A column has the same scale in all
     binary problems, the largest one needed, because units are compared by their norms over all problems.
     """
     typical = float(np.median([typical_entry(problem) for problem in problems]))
@@ -365,7 +365,7 @@ def projected_solution(
 ) -> Solution:
     """Return the solution for the original columns from `beta`, the projection of the last iterate `found`.
 
-    Both are for the columns divided by `scale`, which the problem `scaled` has.
+    `beta` and `found` are parameters of the problem `scaled`, whose columns have been divided by `scale`.
     """
     original = beta.copy()
     problem.coefficients(original)[:] /= scale
@@ -388,10 +388,10 @@ def best_ending(
     support: Indices | None = None,
     signs: Vector | None = None,
 ) -> Solution:
-    """Return the best of a projection, its refit, and `alone`, the intercept alone.
+    """Return the solution of lowest objective: `projected`, its refit, or `alone`, the intercept alone.
 
-    The refit is on `support`, or on the support of the projection if that is None. `signs` are the required
-    signs of the coefficients of all columns, 0 for either.
+    The refit is on `support`, or on the support of `projected` if `support` is None. `signs` has the required
+    sign of the coefficient of each column, 0 for either.
     """
     support = projected.support if support is None else support
     coef, intercept = projected.dense_coef()[support], projected.intercept

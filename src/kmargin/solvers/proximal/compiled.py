@@ -15,7 +15,7 @@ from numba.extending import overload
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Tensor, Vector
 from kmargin.core.design import Design
-from kmargin.core.jit import compiled, inlined
+from kmargin.core.jit import OPTIONS, compiled, inlined
 from kmargin.core.sparsity import select_largest
 from kmargin.data.design.dense import dense_slopes
 from kmargin.data.design.sparse import csr_slopes, csr_times
@@ -25,15 +25,15 @@ from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
 # SD computes the decision values anew after this many updates, so that rounding errors do not accumulate.
 REFRESH_EVERY = 256
 
-# Only squared norms above this fraction of the last k-th largest are searched for the k largest, unless fewer
-# than k are above it, which costs another pass.
+# The k largest squared norms are first sought among those above this fraction of the k-th largest of the
+# previous iteration. If fewer than k are above it, all norms are searched in another pass.
 THRESHOLD_FRACTION = 0.25
 
 
 class StackedRows(NamedTuple):
     """The labels, weights and margins of all binary problems, one problem after the other."""
 
-    design: Indices  # for each problem, the index of its design among the distinct ones
+    design: Indices  # for each problem, the index of its design among the distinct designs
     first: Indices  # for each problem, its first row in the stacked designs
     ends: Indices  # problem m has the entries ends[m]:ends[m + 1] of y, weights and targets
     y: Vector
@@ -46,7 +46,7 @@ class SharedUnits(NamedTuple):
     """The units that k counts (features or groups), as arrays for compiled code."""
 
     unit_of: Indices  # the unit of each column; n_units for a column of no unit
-    plain: bool  # whether each column is a unit, none must be kept, and all signs are allowed
+    plain: bool  # whether each column is a unit, no unit must be kept, and all signs are allowed
     fixed: Flags  # whether each unit must be kept, then False for the columns of no unit
     signs: Vector  # the required sign of each column's coefficient; 0 for either
     keeps_all: bool  # whether S_k contains every beta
@@ -71,8 +71,8 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
     def descend(problem: PenalisedProblem, beta: Matrix, rho: float, gtol: float) -> Descent:
         return Descent(
             *descend_mm(
-                U, s, V, ranks, rows, gather_units(problem), problem.n_features, problem.k,
-                problem.penalty_weight(rho), beta, gtol, max_inner, delay,
+                U, s, V, ranks, rows, gather_units(problem), make_work(problem), problem.n_features,
+                problem.k, problem.penalty_weight(rho), beta, gtol, max_inner, delay,
             )
         )  # fmt: skip
 
@@ -94,8 +94,8 @@ def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
     def descend(problem: PenalisedProblem, beta: Matrix, rho: float, gtol: float) -> Descent:
         return Descent(
             *descend_sd(
-                X, rows, gather_units(problem), problem.n_features, problem.k, problem.penalty_weight(rho),
-                beta, gtol, max_inner, delay,
+                X, rows, gather_units(problem), make_work(problem), problem.n_features, problem.k,
+                problem.penalty_weight(rho), beta, gtol, max_inner, delay,
             )
         )  # fmt: skip
 
@@ -135,9 +135,9 @@ class Work(NamedTuple):
     kept: Indices  # the k units with the largest norms
 
 
-@inlined
-def make_work(n_units: int, k: int) -> Work:
-    return Work(np.empty(n_units + 1), np.empty(n_units), np.empty(n_units, np.intp), np.arange(k))
+def make_work(problem: PenalisedProblem) -> Work:
+    n = problem.units.n_units
+    return Work(np.empty(n + 1), np.empty(n), np.empty(n, np.intp), np.arange(problem.k))
 
 
 @inlined
@@ -152,9 +152,9 @@ def copy_columns(source: Matrix, out: Matrix) -> None:
 def project_units(
     beta: Matrix, shared: SharedUnits, k: int, guess: float, projected: Matrix, work: Work
 ) -> tuple[float, float]:
-    """projected <- the coefficients of the projection onto S_k, as `UnitSparsity.project` computes it.
+    """Write the coefficients (without intercepts) of the projection of beta onto S_k into `projected`.
 
-    Returns the k-th largest squared norm and the squared distance; `guess` is that of `select_largest`.
+    Returns the k-th largest squared norm of a unit (`guess` is a lower bound on it) and the squared distance.
     """
     norms, values, candidates, kept = work
     n_problems, n_features = projected.shape
@@ -200,6 +200,7 @@ def descend_mm(
     ranks: Indices,
     rows: StackedRows,
     shared: SharedUnits,
+    work: Work,
     n_features: int,
     k: int,
     b_sq: float,
@@ -222,7 +223,7 @@ def descend_mm(
     coords = np.zeros((n_problems, width))
     projected, projected_coords = np.empty((n_problems, n_features)), np.zeros((n_problems, width))
     pull, scaled = np.zeros((n_problems, width)), np.zeros(width)
-    work, threshold = make_work(shared.fixed.size - 1, k), 0.0
+    threshold = 0.0
     decision, shortfall = np.empty(rows.y.size), np.empty(rows.y.size)
     last_objective, j_momentum, n_inner = np.inf, 1, 0
     for m in range(n_problems):
@@ -230,11 +231,11 @@ def descend_mm(
     previous_coords = coords.copy()
 
     while True:
-        # 1. decision values, loss, and U'(y v)
+        # 1. decision values, loss, and U'(y v), where v are the shortfalls of the margins
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
-            if shared.keeps_all:  # without projections, rounding errors of updates would accumulate
+            if shared.keeps_all:  # recompute V'beta, lest rounding errors of updates accumulate
                 np.dot(beta[m], V[d], coords[m])
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
@@ -248,7 +249,7 @@ def descend_mm(
                 loss += v * v
             objective += loss / (2 * (high - low))
             add_rows(U, rows.first[m], v_m, pull[m])
-        # 2. the projection, and its coordinates
+        # 2. the projection onto S_k, and its coordinates V'projected
         distance_sq = 0.0
         if shared.keeps_all:
             copy_columns(beta, projected)
@@ -331,6 +332,7 @@ def descend_sd(
     X: Any,
     rows: StackedRows,
     shared: SharedUnits,
+    work: Work,
     n_features: int,
     k: int,
     b_sq: float,
@@ -341,15 +343,15 @@ def descend_sd(
 ) -> tuple[Matrix, int, float, float]:
     """Minimise f_rho by SD; return the last beta, the number of steps, f_rho and its squared gradient norm.
 
-    X is what `stack_designs` returns. Decision values are linear in beta, so those of the next iterate follow
-    from X times the gradient, which the line search needs anyway.
+    X is an array or a CSR matrix from `stack_designs`. Decision values are linear in beta, so the decision
+    values of the next iterate follow from X times the gradient, which the line search needs anyway.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
     beta, previous = start.copy(), start.copy()
     gradient, product = np.zeros_like(start), np.empty(n_features)
     projected = np.empty((n_problems, n_features))
-    work, threshold = make_work(shared.fixed.size - 1, k), 0.0
+    threshold = 0.0
     decision, previous_decision = np.empty(rows.y.size), np.empty(rows.y.size)
     derivative, along = np.empty(rows.y.size), np.empty(rows.y.size)
     last_objective, j_momentum, n_inner = np.inf, 1, 0
@@ -398,7 +400,7 @@ def descend_sd(
         if objective > last_objective:
             j_momentum = 1
         last_objective = objective
-        # 2. the exact line search
+        # 2. the step length that minimises the surrogate along the negative gradient
         curvature = b_sq * gradient_sq
         for m in range(n_problems):
             low, high = rows.ends[m], rows.ends[m + 1]
@@ -431,7 +433,7 @@ def descend_sd(
 
 
 def stack_designs(designs: Sequence[Design]) -> Any:
-    """Stack the rows of dense designs in one array; return the matrix of a single CSR design; else None."""
+    """Return the rows of dense designs stacked in an array, or the matrix of a single CSR design, or None."""
     stored = [design.stored for design in designs]
     if all(isinstance(X, np.ndarray) for X in stored):
         return stack_arrays(stored)
@@ -439,7 +441,7 @@ def stack_designs(designs: Sequence[Design]) -> Any:
 
 
 def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
-    """Return each distinct object once, and for every item its index among them."""
+    """Return the distinct objects in `items`, and for every item the index of its object among them."""
     distinct = {id(item): item for item in items}
     places = {key: place for place, key in enumerate(distinct)}
     return list(distinct.values()), np.array([places[id(item)] for item in items])
@@ -458,13 +460,13 @@ def times(X: Any, first: int, w: Vector, out: Vector) -> None:
 def add_rows(X: Any, first: int, weights: Vector, out: Vector) -> None:
     """out <- X'weights, for the rows of an array from `first` on, or all rows of a CSR matrix.
 
-    Samples beyond their margin have weight 0. If at least half of the samples have, only the other rows of an
-    array are read; else BLAS computes the product with all rows.
+    If at least half of the weights are 0, as for samples beyond their margin, only the rows of an array with
+    other weights are read; else BLAS computes the product with all rows.
     """
     _add_rows(typeof(X), first, weights, out)(X, first, weights, out)
 
 
-@overload(times)
+@overload(times, jit_options=OPTIONS)
 def _times(X: Any, first: Any, w: Any, out: Any) -> Any:
     def of_array(X: Any, first: Any, w: Any, out: Any) -> Any:
         np.dot(X[first : first + out.size], w, out)
@@ -475,11 +477,11 @@ def _times(X: Any, first: Any, w: Any, out: Any) -> Any:
     return of_array if isinstance(X, types.Array) else of_csr
 
 
-@overload(add_rows)
+@overload(add_rows, jit_options=OPTIONS)
 def _add_rows(X: Any, first: Any, weights: Any, out: Any) -> Any:
     def of_array(X: Any, first: Any, weights: Any, out: Any) -> Any:
         rows = X[first : first + weights.size]
-        n_read = 0  # np.count_nonzero takes ten times as long to compile
+        n_read = 0  # counted by a loop: np.count_nonzero takes ten times as long to compile
         for weight in weights:
             n_read += weight != 0.0
         if 2 * n_read > len(weights):

@@ -58,12 +58,12 @@ class PenalisedProblem:
 
     @property
     def in_memory(self) -> list[ArrayProblem]:
-        """Those of the binary problems whose rows are in memory."""
+        """The binary problems whose rows are in memory."""
         return [problem for problem in self.problems if isinstance(problem, ArrayProblem)]
 
     @cached_property
     def sparsity_set(self) -> sparsity.UnitSparsity:
-        """The projections onto S_k, for every k."""
+        """The sets S_k for every k, with the projections onto them."""
         return sparsity.UnitSparsity(self.units)
 
     @property
@@ -87,12 +87,12 @@ class PenalisedProblem:
         return projected
 
     def kept_columns(self, projected: Matrix) -> Indices:
-        """Return the columns of all units that the projection kept, even those with a coefficient of 0."""
+        """Return the columns of all units that the projection kept, even columns with a coefficient of 0."""
         kept = self.sparsity_set.kept(projected[:, : self.n_features], self.k)
         return np.flatnonzero(kept[self.sparsity_set.unit_of])
 
     def squared_distance(self, beta: Matrix) -> float:
-        """Return dist(W, S_k)^2."""
+        """Return the squared distance of the coefficients to S_k."""
         gap = beta - self.project(beta)
         return float(np.vdot(gap, gap))
 

@@ -40,35 +40,35 @@ class MMStep:
     """A step of Algorithm 1 (MM): minimise the surrogate exactly, by the thin SVD of X.
 
     With a ridge, the penalty has weight d^2 = b^2 + lam instead of b^2, and its centre is
-    (b^2 p_m + lam (0, intercept)) / d^2 instead of the projection p_m. Sample weights are included in the
-    SVD U diag(s) V', which is that of X with row i multiplied by the square root of weight i.
+    (b^2 p_m + lam (0, intercept)) / d^2 instead of the projection p_m. U diag(s) V' is the SVD of X after
+    row i is multiplied by the square root of its sample weight. Line 3 of Algorithm 1 computes z.
     """
 
     def __init__(self, problem: PenalisedProblem) -> None:
         self.svds = [one.design.thin_svd(one.weights) for one in problem.in_memory]
 
     def __call__(self, problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
-        b_sq = problem.penalty_weight(rho)  # line 1
-        new, no_coefficients = problem.project(beta), problem.ridge_center(beta)  # lines 4 and 5
+        b_sq = problem.penalty_weight(rho)  # b^2 in line 1 of Algorithm 1
+        new, no_coefficients = problem.project(beta), problem.ridge_center(beta)  # Alg. 1, lines 4-5
         for m, (one, (U, s, V)) in enumerate(zip(problem.in_memory, self.svds, strict=True)):
-            a_sq, d_sq = 1 / one.design.n_samples, b_sq + one.lam  # line 1
-            z = squared_hinge.shifted_response(one.design.decision(beta[m]), one.y, one.targets)  # line 3
+            a_sq, d_sq = 1 / one.design.n_samples, b_sq + one.lam  # Algorithm 1, line 1
+            z = squared_hinge.shifted_response(one.design.decision(beta[m]), one.y, one.targets)
             if d_sq > 0:
                 new[m] = (b_sq * new[m] + one.lam * no_coefficients[m]) / d_sq
-            uz, vp = U.T @ (np.sqrt(one.weights) * z), V.T @ new[m]  # lines 6 and 7, for all j at once
-            c1, c2 = a_sq * s / (a_sq * s**2 + d_sq), a_sq * s**2 / (a_sq * s**2 + d_sq)  # line 8
-            new[m] += V @ (c1 * uz - c2 * vp)  # line 9
+            uz, vp = U.T @ (np.sqrt(one.weights) * z), V.T @ new[m]  # Algorithm 1, lines 6-7
+            c1, c2 = a_sq * s / (a_sq * s**2 + d_sq), a_sq * s**2 / (a_sq * s**2 + d_sq)  # Alg. 1, line 8
+            new[m] += V @ (c1 * uz - c2 * vp)  # Algorithm 1, line 9
         return new
 
 
 def sd_step(problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
     """A step of Algorithm 2 (SD): minimise the surrogate along the negative gradient.
 
-    Lines 3 to 5, the gradient, are computed by :meth:`PenalisedProblem.gradient`.
+    `gradient`, lines 3 to 5 of Algorithm 2, comes from :meth:`PenalisedProblem.gradient`.
     """
-    curvature = problem.curvature(gradient, rho)  # a^2 ||X g||^2 + b^2 ||g||^2
-    t = float(np.vdot(gradient, gradient)) / curvature if curvature > 0 else 0.0  # line 6
-    return beta - t * gradient  # line 7
+    curvature = problem.curvature(gradient, rho)  # a^2 ||X g||^2 + b^2 ||g||^2, where g is the gradient
+    t = float(np.vdot(gradient, gradient)) / curvature if curvature > 0 else 0.0  # Algorithm 2, line 6
+    return beta - t * gradient  # Algorithm 2, line 7
 
 
 def anneal(
@@ -81,20 +81,20 @@ def anneal(
     dtol: float,
     rtol: float,
 ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
-    """Run Algorithm 3, the proximal distance iteration, up to but without line 19, the projection onto S_k.
+    """Run Algorithm 3, the proximal distance iteration, except line 19, the final projection onto S_k.
 
     Returns the last iterate, why the iteration stopped, and one record for each value of rho.
     """
     trace: list[OuterRecord] = []
-    d = problem.squared_distance(beta) / problem.normalizer  # line 3
-    for rho in rhos:  # lines 4 and 16
-        beta, n_inner, objective, gradient_sq, steps = descend(problem, beta, rho, gtol)  # lines 5 to 11
+    d = problem.squared_distance(beta) / problem.normalizer  # Algorithm 3, line 3
+    for rho in rhos:  # Algorithm 3, lines 4 and 16
+        beta, n_inner, objective, gradient_sq, steps = descend(problem, beta, rho, gtol)  # Alg. 3, lines 5-11
         distance_sq = problem.squared_distance(beta)
         trace.append(OuterRecord(rho, n_inner, objective, gradient_sq, distance_sq, steps))
-        previous, d = d, distance_sq / problem.normalizer  # line 12
-        if d <= dtol:  # line 13
+        previous, d = d, distance_sq / problem.normalizer  # Algorithm 3, line 12
+        if d <= dtol:  # Algorithm 3, line 13
             return beta, Status.CONVERGED, tuple(trace)
-        if abs(d - previous) < rtol * (1 + previous):  # line 13
+        if abs(d - previous) < rtol * (1 + previous):  # Algorithm 3, line 13
             return beta, Status.STALLED, tuple(trace)
     return beta, Status.EXHAUSTED, tuple(trace)
 
@@ -120,19 +120,19 @@ def descend(
         if record_steps:
             surrogate, distance_sq = problem.surrogate(beta, last_beta, rho), problem.squared_distance(beta)
             steps.append(StepRecord(n_inner, objective, surrogate, gradient_sq, distance_sq, rose))
-        if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:  # line 7
+        if (n_inner > 0 and gradient_sq < gtol) or n_inner == max_inner:  # Algorithm 3, line 7
             return Descent(beta, n_inner, objective, gradient_sq, tuple(steps))
         if rose:
             momentum.restart()
         last_objective, last_beta = objective, beta
-        beta = momentum.extrapolate(step(problem, beta, gradient, rho))  # line 6
+        beta = momentum.extrapolate(step(problem, beta, gradient, rho))  # Algorithm 3, line 6
         n_inner += 1
 
 
 class Momentum:
     """Nesterov acceleration, as at the end of the paper's Section 4.
 
-    The first `delay` updates are not changed, so that the iteration reaches a neighbourhood of the minimum
+    The first `delay` updates are not extrapolated: the iteration first reaches a neighbourhood of the minimum
     before it is accelerated.
     """
 
@@ -143,7 +143,7 @@ class Momentum:
         self.j = 1  # one more than the number of updates extrapolated since the last restart
 
     def extrapolate(self, update: Matrix) -> Matrix:
-        """Return the update, moved further in the direction from the previous update to it."""
+        """Return the update plus a multiple of its difference from the previous update."""
         self.n_updates += 1
         extrapolated = update
         if self.n_updates > self.delay:

@@ -17,9 +17,9 @@ from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residu
 # The gradient counts as zero if the decreases of the objective that are predicted for changes of single
 # coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted by way
 # of the dual problem or by conjugate gradients, which is less exact.
-GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-26, 1e-9
+GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-24, 1e-9
 
-# Supports whose singular value decomposition takes more flops than this are not refitted.
+# Supports are not refitted here if the singular value decomposition takes more flops than this.
 MAX_SVD_FLOPS = 3e8
 
 # Maximum number of Newton steps of a refit.
@@ -51,9 +51,9 @@ def measure_gradient(
 ) -> float:
     """Write the objective of each binary problem to `out`; return the sum of the predicted decreases.
 
-    There is one for each coefficient: the decrease of the objective that is predicted if it alone changes.
-    The sum is infinite if a coefficient is huge. Residuals are recomputed from the columns, into `residual`.
-    If coefficients have required signs, those that are 0 may be held there by their sign, and do not count.
+    The decrease by a change of one coefficient alone is predicted for each coefficient; it is 0 at the
+    minimum. The sum is infinite if a coefficient is huge. Residuals are recomputed into `residual`. If
+    `have_signs`, coefficients at 0 do not count, since a required sign may hold them there.
     """
     decrease = 0.0
     for p in range(coefs.shape[0]):
@@ -78,7 +78,7 @@ def measure_gradient(
 
 @compiled
 def line_minimum(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
-    """The step length found by `exact_step`, which only compiled functions can call."""
+    """The t > 0 that minimises loss(residual - t delta) + t * slope + t^2/2 * curvature."""
     return exact_step(residual, delta, slope, curvature)
 
 
@@ -98,7 +98,7 @@ class SupportColumns(Protocol):
 
 
 class ArrayColumns:
-    """Columns in memory."""
+    """The columns A of a support, in memory; the residuals at coefficients u are `target` - A u."""
 
     def __init__(self, A: Matrix, target: Vector) -> None:
         self.A, self.target = A, target
@@ -120,10 +120,10 @@ class ArrayColumns:
 
 def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: float) -> tuple[Vector, float]:
     """Minimise loss plus ridge from u, whose objective is `value`; return the minimiser and its objective, or
-    u and `value` if these are not lower.
+    u and `value` if the descent does not lower the objective.
 
     While the set of active rows stays the same, the objective is quadratic: each step goes towards the
-    minimum of that quadratic which is nearest to u, with an exact line search. No Gram matrix is formed, so
+    minimiser of that quadratic nearest to u, with an exact line search. No Gram matrix is formed, so
     linear dependence can be distinguished from rounding errors. If the descent stalls or ends with huge
     coefficients, it is repeated from zero coefficients.
     """
@@ -141,7 +141,7 @@ def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector,
     """Minimise from u; return the last point, its objective, and whether the descent stalled before the
     minimum.
     """
-    scale = np.sqrt(columns.squares() + ridge)  # divided by it, each column and its ridge have norm 1
+    scale = np.sqrt(columns.squares() + ridge)  # the norm of each column with the root of its ridge appended
     scale[scale == 0.0] = 1.0
     root = np.sqrt(ridge) / scale
 

@@ -1,9 +1,9 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
 If the support has more columns than there are active rows, `DualFit` solves each Newton system in the dual,
-with one unknown per active row. If A holds the active rows in the columns of the support, and r are their
-residuals at the minimum, then w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram matrix
-fits in memory, `ProductFit` solves each system by conjugate gradients, which need only products with X.
+with one unknown per active row. If A has the rows t_i x_i' and r the residuals of the active rows at the
+minimum (t, c: see `refit.rows`), then w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram
+matrix fits in memory, `ProductFit` solves by conjugate gradients, which need only products with X.
 """
 
 from abc import ABC, abstractmethod
@@ -20,13 +20,17 @@ from kmargin.solvers.refit.final import line_minimum
 from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 
-# Dual systems are solved with a ridge of at least this value times the mean diagonal entry of K = B B' (see
-# `RowProducts`), because they are ill-conditioned with smaller ones.
+# Dual systems I + K / ridge, where K has the products of active rows, are solved with a ridge of at least
+# this fraction of the mean diagonal entry of K, because they are ill-conditioned with smaller ridges.
 MIN_RIDGE = 1e-10
 
-# Conjugate gradients end when the preconditioned norm of the residual is below this fraction of the first
-# one, or after MAX_PRODUCTS iterations.
+# Conjugate gradients end when the preconditioned norm of the residual is below FORCING times its first
+# value, or after MAX_PRODUCTS iterations.
 FORCING, MAX_PRODUCTS = 0.1, 250
+
+# `DualFit` copies the columns of the support from X if they are at most this fraction of all columns. A
+# product with all of X takes less time than a copy of more columns.
+MAX_SELECTED = 0.25
 
 
 def take_step(
@@ -42,7 +46,7 @@ def take_step(
     """The length of a step from coefficients w along d, and the objective after it.
 
     A step of length 1 lowers the residuals by `delta`. The length is 1 if the objective then falls enough,
-    else that of an exact line search. It is 0 if the predicted decrease is below `tol` times the objective
+    else that of an exact line search, or 0 if the predicted decrease is below `tol` times the objective
     `value`, or too small to get below `give_up`.
     """
     wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
@@ -75,10 +79,11 @@ class LargeFit(ABC):
     residual: Vector
     value: float = np.inf  # the objective
     n_newton: int = 0
+    selected: Design | None = None  # the columns of the support; None if not copied from X
 
     @classmethod
     def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> Self:
-        """A start: these columns with coefficients u, the intercept last."""
+        """A fit at the coefficients u of `columns`, intercept last, before any Newton step."""
         v = u[:-1] / cls.scales(data, columns)
         return cls(data, lam, columns, v, float(u[-1]), data.residual(columns, u))
 
@@ -93,11 +98,14 @@ class LargeFit(ABC):
         return np.append(self.v * self.scales(self.data, self.columns), self.b)
 
     def _decisions(self, columns: Indices, v: Vector) -> Vector:
-        """The contribution of these columns to the decision values, multiplied by t."""
-        return self.data.t * self.data.X.product(columns, v * self.scales(self.data, columns))
+        """The contribution of `columns` to the decision values, multiplied by t (see `refit.rows`)."""
+        d = v * self.scales(self.data, columns)
+        if columns is self.columns and self.selected is not None:
+            return self.data.t * self.selected.product(np.arange(len(d)), d)
+        return self.data.t * self.data.X.product(columns, d)
 
     def exchanged(self, lose: Indices, take: Indices) -> Self:
-        """A start without the columns at the indices `lose`, and with the columns `take` at coefficient 0."""
+        """The fit without the columns at indices `lose`, with the columns `take` at 0, before its refit."""
         stays = np.ones(len(self.columns), np.bool_)
         stays[lose] = False
         return replace(
@@ -105,10 +113,11 @@ class LargeFit(ABC):
             columns=np.append(self.columns[stays], take),
             v=np.append(self.v[stays], np.zeros(len(take))),
             residual=self.residual + self._decisions(self.columns[lose], self.v[lose]),
+            selected=None,
         )
 
     def minimised(self, tol: float, give_up: float = np.inf) -> Self:
-        """The fit at the minimum, by Newton's method; see `take_step` for `tol` and `give_up`."""
+        """The fit at the minimum, by Newton's method, or earlier if it cannot get below `give_up`."""
         squared = self.scales(self.data, self.columns) ** 2
         ridge = self.lam * self.data.ridge_scale[self.columns] * squared
         value = squared_hinge.total_value(self.residual) + 0.5 * float(ridge @ self.v**2)
@@ -135,8 +144,11 @@ class LargeFit(ABC):
         return fit
 
     def _prepared(self) -> Self:
-        """The same fit with the arrays filled in that the next Newton step needs."""
-        return self
+        """The same fit with the arrays filled in that the next Newton step needs: the selected columns."""
+        if self.selected is not None:
+            return self
+        is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
+        return replace(self, selected=self.data.X if is_all else self.data.X.take(self.columns))
 
     def _is_minimum_after(self, before: Self) -> bool:
         """Whether a full Newton step from the fit `before` is known to have ended at the minimum."""
@@ -166,7 +178,7 @@ def n_dual_numbers(n_active: int, k: int) -> int:
 
 @dataclass(frozen=True)
 class DualFit(LargeFit):
-    """A fit whose Newton systems are solved in the active rows. `scales` gives all columns the same ridge."""
+    """A fit with one unknown per active row in its Newton systems; `scales` gives columns equal ridges."""
 
     products: RowProducts | None = None
 
@@ -189,6 +201,7 @@ class DualFit(LargeFit):
 
     def _prepared(self) -> "DualFit":
         """The same fit, with all rows that are active now included in `products`."""
+        fit = super()._prepared() if len(self.columns) <= MAX_SELECTED * self.data.n_features else self
         is_new = squared_hinge.is_active(self.residual)
         products = self.products
         if products is None:
@@ -200,7 +213,7 @@ class DualFit(LargeFit):
             cross = products.B @ B.T
             K = np.block([[products.K, cross], [cross.T, B @ B.T]])
             products = RowProducts(np.append(products.rows, fresh), np.vstack([products.B, B]), K)
-        return replace(self, products=products)
+        return replace(fit, products=products)
 
     def _is_minimum_after(self, before: LargeFit) -> bool:
         """Whether the active rows are the same as before: then the step minimised the objective itself."""
@@ -209,7 +222,7 @@ class DualFit(LargeFit):
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """Return the products K of rows, the active ones' places, U with U'U = I + K / mu there, and mu.
+        """Return `products`, indices of active rows in it, U with U'U = I + K / mu for them, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """
@@ -239,9 +252,9 @@ class DualFit(LargeFit):
         return (products.B[places].T @ r + eps * self.v) / mu - self.v, b - self.b
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs and gains, exact to second order. With x a column on the active rows and
-        h = x'(mu I + K)^-1 x, the intercept projected out, dropping x costs mu v^2 / (2 (1 - h/mu)) and
-        adding x gains (x'r)^2 / (2 (mu + h)).
+        """Costs of dropping and gains of adding columns, exact to second order. Let x be a column on the
+        active rows, v its coefficient, r the residuals, and h = x'(mu I + K)^-1 x, with the intercept
+        projected out. Dropping x costs mu v^2 / (2 (1 - h/mu)); adding x gains (x'r)^2 / (2 (mu + h)).
         """
         products, places, U, mu = self._factor()
         rows = products.rows[places]
@@ -260,31 +273,14 @@ class DualFit(LargeFit):
 class ProductFit(LargeFit):
     """A fit whose Newton systems are solved by conjugate gradients."""
 
-    selected: Design | None = None  # the columns of the support; None if not selected from X yet
-
-    def exchanged(self, lose: Indices, take: Indices) -> "ProductFit":
-        return replace(super().exchanged(lose, take), selected=None)
-
-    def _prepared(self) -> "ProductFit":
-        """The same fit, with the columns of the support selected from X."""
-        if self.selected is not None:
-            return self
-        is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
-        return replace(self, selected=self.data.X if is_all else self.data.X.take(self.columns))
-
-    def _decisions(self, columns: Indices, v: Vector) -> Vector:
-        if columns is self.columns and self.selected is not None:
-            return self.data.t * self.selected.product(np.arange(len(v)), v)
-        return super()._decisions(columns, v)
-
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
         assert self.selected is not None
         return conjugate_direction(self.selected, self.data.t, ridge, self.v, self.residual)
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs and gains if no other coefficient but the intercept changes.
+        """Costs of dropping and gains of adding columns if only the intercept is refitted.
 
-        After a refit costs are smaller and gains larger, so an exchange does not pay less than predicted.
+        A refit of all coefficients lowers costs and raises gains, so an exchange is no worse than predicted.
         """
         data = self.data
         active = np.sqrt(squared_hinge.curvatures(self.residual))

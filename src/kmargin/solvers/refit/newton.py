@@ -23,7 +23,7 @@ from kmargin.core import squared_hinge
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, add_scaled, add_scaled4, cholesky, solve
-from kmargin.solvers.refit.signs import constrained_direction
+from kmargin.solvers.refit.signs import constrained_direction, descent_at
 
 # An objective below this is treated as zero: searches and refits stop.
 ZERO_OBJECTIVE = 1e-20
@@ -36,8 +36,8 @@ FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 # Relative rise of the objective that is treated as a rounding error.
 ROUNDING_RTOL = 1e-12
 
-# If the first step leads to a higher objective than this, the Gram matrix has lost its digits. The descent
-# then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
+# If the first step leads to a higher objective than this, the Gram matrix has lost all digits to rounding.
+# The descent then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
 MAX_FIRST_VALUE = 1e12
 
 # Safety caps on the Newton steps of a refit and the iterations of a line search, which usually take a few.
@@ -110,19 +110,19 @@ def update_gram(
             signs[n_changed] = 1.0 if now[i] else -1.0
             n_changed += 1
             active[i] = now[i]
+    n_moved = n_changed
     if n_changed > n_now:  # recomputing costs less than updating, and removes accumulated rounding errors
-        n_rows = 0
+        n_moved = 0
         for i in range(active.size):
             if active[i]:
-                rows[n_rows] = i
-                signs[n_rows] = 1.0
-                n_rows += 1
+                rows[n_moved] = i
+                signs[n_moved] = 1.0
+                n_moved += 1
         for a in range(idx.size):
             for b in range(a, idx.size):
                 H[a, b] = 0.0
-        move_rows(panel, first, idx, rows, signs, n_rows, H)
-    elif n_changed > 0:
-        move_rows(panel, first, idx, rows, signs, n_changed, H)
+    if n_moved > 0:
+        move_rows(panel, first, idx, rows, signs, n_moved, H)
     return n_changed
 
 
@@ -211,13 +211,7 @@ def newton_direction(H: Matrix, ridge: Vector, u: Vector, U: Matrix, descent: Ve
         for b in range(a, k):
             U[a, b] = H[a, b]
         U[a, a] += ridge[a]
-        descent[a] = H[a, k] - U[a, a] * u[a]
-    for a in range(k):
-        row, total, at = U64(a), 0.0, u[a]
-        for b in range(U64(a + 1), U64(k)):
-            total += H[row, b] * u[b]
-            descent[b] -= H[row, b] * at
-        descent[a] -= total
+    descent_at(H, ridge, u, descent)
     for a in range(k):
         d[a] = descent[a]
     cholesky(U, k)
@@ -249,12 +243,12 @@ def newton(
     """Minimise the objective over the coefficients u of the columns panel[idx], the intercept last.
 
     Returns the objective and the number of Newton steps. `gram` is the panel's Gram matrix over the rows
-    `active`; u, `active` and `residual` are overwritten with those at the minimum. Each step goes to the
-    minimum of the quadratic that the objective is while the active rows stay the same, under the required
-    `signs` if there are any; if the objective would not fall enough, to the exact minimum in that direction.
-    The first step needs only the Gram matrix and is always taken in full, unless there are signs. The
-    iteration ends when the active rows stay the same, after a step whose predicted decrease is below
-    FINAL_STEP * tol * objective, or if a decrease twice as large as predicted would not reach `give_up`.
+    `active`; u, `active` and `residual` are overwritten with their values at the minimum. While the active
+    rows stay the same, the objective is quadratic: a step goes to the minimum of this quadratic, under the
+    required `signs` if there are any, or, if the objective would not fall enough, to the exact minimum along
+    its direction. The first step needs only the Gram matrix and is always taken in full, unless there are
+    signs. The iteration ends when the active rows stay the same, after a step whose predicted decrease is at
+    most FINAL_STEP * tol * objective, or if a decrease twice as large as predicted would not reach `give_up`.
     """
     k = idx.size
     columns = np.empty(k + 1, np.int64)
@@ -287,21 +281,21 @@ def newton(
         else:
             decrease = newton_direction(H, ridge, u, U, descent, d)
         if value == np.inf:
-            new_value = 0.0
+            value = 0.0
             for a in range(k):
                 u[a] += d[a]
-                new_value += 0.5 * ridge[a] * u[a] * u[a]
+                value += 0.5 * ridge[a] * u[a] * u[a]
             take_residuals(panel, first, idx, k, u, residual)
-            value = new_value + total_loss(residual)
+            value += total_loss(residual)
             if not value <= MAX_FIRST_VALUE:
                 for a in range(k):
                     u[a] = 0.0
                     for b in range(a, k + 1):
                         H[a, b] = 0.0
-                take_residuals(panel, first, idx, k, u, residual)
-                value = total_loss(residual)
                 for i in range(residual.size):
+                    residual[i] = panel[columns[k], first + i]
                     active[i] = False
+                value = total_loss(residual)
         else:
             if (
                 decrease <= NEGLIGIBLE_STEP * value
@@ -318,7 +312,7 @@ def newton(
             for i in range(residual.size):
                 loss += squared_hinge.twice_value(residual[i] - delta[i])
             new_value = 0.5 * (loss + uu + dd) + ud
-            # Along a nearly flat direction even a step with a small predicted decrease may be long and fail.
+            # The objective is checked too: a long step along a nearly flat direction may raise it.
             is_last = decrease <= FINAL_STEP * tol * value and new_value <= value * (1.0 + ROUNDING_RTOL)
             t = 1.0
             if not is_last and not new_value <= value - 0.2 * decrease:
@@ -330,7 +324,7 @@ def newton(
                 residual[i] -= t * delta[i]
             if not is_full:
                 new_value = total_loss(residual) + 0.5 * (uu + t * t * dd) + t * ud
-                if not new_value < value:  # the objective cannot fall further but for rounding errors
+                if not new_value < value:  # undo the step: only rounding errors are left
                     for i in range(residual.size):
                         residual[i] += t * delta[i]
                     return value, n_steps

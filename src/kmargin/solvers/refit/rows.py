@@ -26,11 +26,11 @@ class Rows:
 
     is_remote = False
 
-    mean_weight = 1.0  # of the rows; not 1 only for a loss whose terms have other weights
+    mean_weight = 1.0  # mean weight of the rows; not 1 only for losses that are sums of hinges
 
     def __init__(self, problem: BinaryProblem) -> None:
         self.given = self.problem = problem
-        with np.errstate(over="ignore", invalid="ignore"):  # a column whose squares overflow is rescaled
+        with np.errstate(over="ignore", invalid="ignore"):  # columns whose squares overflow are rescaled
             self._moments = problem.moments()
         self.scaling: Scaling | None = make_scaling(problem, self._moments)
         self.n_samples, self.n_features = problem.design.n_samples, problem.design.n_features
@@ -41,7 +41,7 @@ class Rows:
             self.problem = self.scaling.apply(problem)
             self._moments = self.problem.moments()
             self.ridge_scale = self.scaling.scales**-2.0
-        # whether an array of so many numbers takes no more memory than is in proportion to the data
+        # fits(n) tells whether a work array of n numbers is not too large compared with X
         self.fits = self.problem.design.fits
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
@@ -55,15 +55,15 @@ class Rows:
         return self.mean_weight * (variance if self.fit_intercept else variance + mean**2)
 
     def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
-        """Convert coefficients of the given columns, and the intercept, to those of the rescaled columns."""
+        """Convert coefficients of the original columns to those of the rescaled columns, intercept last."""
         if self.scaling is not None:
             coef, intercept = self.scaling.scale_coefs(columns, coef, intercept)
         return np.append(coef, intercept)
 
     def unscaled(self, columns: Indices, u: Vector, value: float, lam: float) -> tuple[Vector, float, float]:
-        """Convert coefficients of the rescaled columns to those of the given columns.
+        """Convert coefficients u of the rescaled columns, intercept last, to those of the original columns.
 
-        Returns them, the intercept, and the objective of the given problem.
+        Returns the coefficients, the intercept, and the objective of the original problem.
         """
         coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
         if self.scaling is None:
@@ -75,7 +75,7 @@ class Rows:
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
     def rounding_error(self, columns: Indices, u: Vector) -> float:
-        """Roughly the rounding error of a decision value after `unscaled`, where centres are added up."""
+        """Estimated rounding error of the intercept for original columns, a sum of coefficient times mean."""
         if self.scaling is None:
             return 0.0
         coef = u[:-1] / self.scaling.scales[columns]
@@ -83,7 +83,7 @@ class Rows:
 
 
 class ArrayRows(Rows):
-    """Rows in memory."""
+    """A binary problem with rows in memory."""
 
     problem: ArrayProblem
 
@@ -106,16 +106,16 @@ class ArrayRows(Rows):
         return int(np.count_nonzero(squared_hinge.is_active(self.residual(columns, u))))
 
     def columns(self, columns: Indices) -> Matrix:
-        """The given columns of X, multiplied by t, and after them the column of the intercept."""
+        """The given columns of X with row i multiplied by t_i, followed by the column of the intercept."""
         A = np.empty((self.n_samples, len(columns) + 1))
         A[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), columns)
         A[:, -1] = self.t if self.fit_intercept else 0.0
         return A
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
-        """Minimise the objective over the coefficients of these columns from u; see `minimise_by_svd`.
+        """Minimise the objective over coefficients of `columns`, from u; return the minimiser and its value.
 
-        If the end has coefficients so large that rounding decides the objective of the given problem, u and
+        If the minimiser is so large that rounding errors decide its objective in the original problem, u and
         `value` are returned.
         """
         support = ArrayColumns(self.columns(columns), self.target)

@@ -36,7 +36,7 @@ def descent_at(H: Matrix, ridge: Vector, x: Vector, out: Vector) -> None:
 
 @inlined
 def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -> bool:
-    """Free coefficients at 0 whose allowed sign lowers the quadratic; return whether any was freed."""
+    """Free coefficients held at 0 whose allowed sign lowers the quadratic; return whether any was freed."""
     k = x.size
     any_freed = False
     for a in range(k):
@@ -52,7 +52,7 @@ def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -
 
 @inlined
 def free_step(H: Matrix, ridge: Vector, descent: Vector, free: Flags, U: Matrix, step: Vector) -> float:
-    """step <- the step to the minimum over the free coefficients, the others held; return the decrease."""
+    """step <- the step to the minimum over the free coefficients, others unchanged; return the decrease."""
     k, m = descent.size, 0
     places, packed = np.empty(k, np.int64), np.empty(k)
     for a in range(k):

@@ -10,7 +10,7 @@ from kmargin.core.units import Units
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
 
-# The effort of a search that tries no swaps and only refits, up to rounding error.
+# Search options that try no swaps and only refit the given support, up to rounding error.
 REFIT = Effort(max_swaps=0, max_pair_swaps=0, max_sweeps=1, tol=1e-14)
 
 

@@ -1,4 +1,4 @@
-"""The scores of `swap_scores` for blocks of columns: those of a group, or of two groups swapped together."""
+"""Predicted changes of the objective, as in `swap_scores`, for blocks of columns: one group, or a pair."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ JITTER = 1e-9
 
 @inlined
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """A <- its lower Cholesky factor, diagonal inverted, or 0 where a pivot is below DEPENDENT * diagonal."""
+    """Replace A by its Cholesky factor with inverted diagonal, 0 where a pivot is < DEPENDENT * diagonal."""
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):
@@ -209,7 +209,7 @@ def score_groups(
 ) -> None:
     """drop, gain, change <- the scores of blocks of columns, summed over the binary problems.
 
-    `idx` (the intercept last) and `outside` have the places of columns in the panel. Block a of the support
+    `idx` (the intercept last) and `outside` hold places (row numbers) in the panel. Block a of the support
     has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside likewise. Columns
     outside that share a block lie between two successive `schur_starts`.
     """
@@ -237,7 +237,7 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g, where g is the gradient of unit j and factors[j] the Cholesky factor of A."""
+    """out[j] <- g'A^-1 g for each unit j, with gradient g and factors[j] from `factor_covariances`."""
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -248,7 +248,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """A[j] <- the Cholesky factor of A[j], the covariance matrix of unit j, plus ridges and JITTER."""
+    """Add ridges and JITTER to the covariance matrix A[j] of each unit j, and replace it by its factor."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -14,13 +14,14 @@ from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch, unit_effects
 from kmargin.solvers.solution import Regime
 
-# Number of units that are scored, in the support and outside it, if systems are solved in the active rows.
+# In the regime DUAL, scores take long: only this many units of the support (those with the smallest effect on
+# decision values) and as many outside it (those with the largest gradients) are scored.
 N_SCORED = 64
 
 # While a support is resized, it shrinks or grows by at most this factor before it is refitted.
 RESIZE_FACTOR = 2
 
-# Relative tolerances of refits: while a support is resized, and of all but the last by conjugate gradients.
+# Relative tolerances of refits: while a support is resized; by conjugate gradients, except the last refit.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 
@@ -53,7 +54,7 @@ class LargeSupport(SwapSearch):
         ]
 
     def resize(self, k: int) -> None:
-        """Drop or add units until the support has k, more of them at a time than with panels, and refit."""
+        """Drop or add units, many at a time, until the support has k units; then refit."""
         while len(self.support) != k:
             size = len(self.support)
             if size > k:
@@ -65,10 +66,6 @@ class LargeSupport(SwapSearch):
             if len(lose) + len(take) == 0:
                 break
             self._refit(lose, take, ROUGH_TOL, np.inf, np.nan)
-        self.refit()
-
-    def refit(self) -> None:
-        """Minimise over the coefficients of the support."""
         self._set([fit.minimised(self.tol) for fit in self.fits], self.support)
 
     def _set(self, fits: list[LargeFit], support: Indices) -> None:
@@ -77,7 +74,7 @@ class LargeSupport(SwapSearch):
         self.values = np.array([fit.value for fit in fits])
 
     def _effects(self) -> Vector:
-        """The `unit_effects` of the support; infinite for units that must stay."""
+        """Variance that each unit of the support adds to decision values; infinite if the unit must stay."""
         effects = unit_effects(self.all_rows, self.units, Candidate(self.support, self.coefs))
         effects[self.units.fixed[self.support]] = np.inf
         return effects
@@ -94,14 +91,13 @@ class LargeSupport(SwapSearch):
         return order_smallest(-by_unit, count)
 
     def outside(self) -> Indices:
-        n_outside = self.units.n_units - len(self.support)
-        count = min(n_outside, len(self.support))
+        count = min(self.units.n_units - len(self.support), len(self.support))
         return self._most_promising(min(count, N_SCORED) if self.regime is Regime.DUAL else count)
 
     def score(self, outside: Indices) -> UnitScores:
         """The predicted cost of dropping each unit of the support, and gain of adding each unit `outside`.
 
-        The cost is infinite for units whose contribution to the decision values is large; it is not computed.
+        Costs are computed only for units with small contributions to decision values; others are infinite.
         """
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
@@ -118,7 +114,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """Indices of the columns of support[lose] among those of the support, and which unit each is in."""
+        """Indices, among the support's columns, of those of the units support[lose]; and the unit of each."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])

@@ -31,7 +31,7 @@ MAX_COVARIANCES_PER_COLUMN = 64
 
 @inlined
 def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indices:
-    """The places in the panel of the columns of these units, followed by `end`, that of the intercept.
+    """The places (indices in the panel) of the columns of `units`, followed by `end`, that of the intercept.
 
     The columns of unit j have the places place_of[starts[j]:starts[j + 1]].
     """
@@ -56,7 +56,10 @@ def exchange_units(
 
     The units support[lose] leave. The units `take` are appended, with coefficients 0.
     """
-    stays = np.ones(support.size, np.bool_)
+    # np.ones and np.zeros take several times as long to compile as a loop
+    stays = np.empty(support.size, np.bool_)
+    for a in range(support.size):
+        stays[a] = True
     for a in range(lose.size):
         stays[lose[a]] = False
     new = np.empty(support.size - lose.size + take.size, np.int64)
@@ -69,7 +72,7 @@ def exchange_units(
         new[m + b] = take[b]
     for a in range(new.size):
         size += starts[new[a] + 1] - starts[new[a]]
-    moved = np.zeros((coefs.shape[0], size + 1))
+    moved = np.empty((coefs.shape[0], size + 1))
     at, before = 0, 0
     for a in range(support.size):
         width = starts[support[a] + 1] - starts[support[a]]
@@ -80,6 +83,8 @@ def exchange_units(
             at += width
         before += width
     for p in range(coefs.shape[0]):
+        for i in range(at, size):
+            moved[p, i] = 0.0
         moved[p, size] = coefs[p, before]
     return new, moved
 
@@ -157,7 +162,9 @@ def try_exchanges(
                 if not is_done and limit > -np.inf:
                     break
         if is_done:
-            columns = np.arange(panel.shape[0])
+            columns = np.empty(panel.shape[0], np.int64)
+            for a in range(columns.size):
+                columns[a] = a
             for p in range(n_problems):
                 first, last = row_starts[p], row_starts[p + 1]
                 n_changed = update_gram(
@@ -179,15 +186,15 @@ class UnitScores(NamedTuple):
 
     drop: Vector  # the rise if a unit of the support is dropped; infinite if the unit must stay
     gain: Vector  # the decrease if a unit outside is added
-    change: Matrix | None = None  # the change by each swap of one unit for one; if None, drop - gain
+    change: Matrix | None = None  # the change by each swap of one unit for another; if None, drop - gain
     are_independent: bool = True  # whether no unit outside depends linearly on the support: refits are exact
 
 
 class UnitGains:
     """Approximate decreases of the objective of one binary problem if a unit is added, for all units.
 
-    They are computed from the gradient and the variances of columns. For groups the covariances of their
-    columns replace the variances, unless they take too much memory.
+    The decreases are computed from the gradient and the variances of columns. For groups, covariances of
+    their columns replace the variances, unless the covariances take too much memory.
     """
 
     def __init__(self, rows: Rows, units: Units) -> None:
@@ -234,7 +241,7 @@ class UnitGains:
 
 
 class Panels:
-    """The panel of all binary problems, with rows in memory; see `refit.newton` for its layout."""
+    """The panel of all binary problems, in memory: its rows are copies of columns (see `refit.newton`)."""
 
     def __init__(
         self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
@@ -258,14 +265,14 @@ class Panels:
     def _make_places(
         self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """Allocate the list of which column is at which row of the panels, their ridges and Gram matrices."""
+        """Allocate ridges, Gram matrices, and the table of which column of X is where in the panel."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
         # contents[place] is the index in units.columns of the column at a place, or -1 if the place is empty;
         # place_of[index] is the place of units.columns[index], or -1 if it is not in the panel.
         self.contents = np.full(n_places, -1)
         self.place_of = np.full(len(units.columns), -1)
         self.held = np.zeros(units.n_units, np.bool_)
-        self.is_single = units.n_units == len(units.columns)
+        self.is_single, self.has_fixed = units.n_units == len(units.columns), bool(units.fixed.any())
         self.place_signs = np.zeros(n_places + 2) if units.signs.any() else None
         self.gram = np.zeros((len(all_rows), n_places + 2, n_places + 2))
         self.ridge = np.zeros((len(all_rows), n_places + 2))
@@ -273,7 +280,7 @@ class Panels:
 
     def set_ridges(self, lams: Vector) -> None:
         """Set the ridge of each binary problem for the columns in the panel."""
-        if np.array_equal(lams, self.lams):
+        if lams is self.lams or np.array_equal(lams, self.lams):
             return
         self.lams = lams
         held = np.flatnonzero(self.contents >= 0)
@@ -292,12 +299,12 @@ class Panels:
         coming = needed[~self.held[needed]]
         if len(coming) == 0:
             return
-        positions = self._positions(coming)[0]
+        positions = self._positions(coming)
         empty = np.flatnonzero(self.contents < 0)
         if len(empty) < len(positions):
             leaving = self.held.copy()
             leaving[needed] = False
-            gone = self._positions(np.flatnonzero(leaving))[0]
+            gone = self._positions(np.flatnonzero(leaving))
             self.contents[self.place_of[gone]], self.place_of[gone], self.held[leaving] = -1, -1, False
             empty = np.flatnonzero(self.contents < 0)
         places = empty[: len(positions)]
@@ -308,7 +315,7 @@ class Panels:
         self._fill(places)
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Set the active rows to those at these coefficients; called before any unit is loaded."""
+        """Find the rows that are active at these coefficients; called before any unit is loaded."""
         if not coefs.any():
             return
         columns = self.units.columns_of(support)
@@ -317,7 +324,7 @@ class Panels:
         self._update_gram(np.arange(self.n_places, self.n_places + 2))
 
     def _fill(self, places: Indices) -> None:
-        """Copy the columns that belong at these places from X, and update the Gram matrices."""
+        """Copy columns of X to these places (rows of the panel), and update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]
         for rows, part in zip(self.array_rows, self.slices, strict=True):
             if len(self.all_rows) == 1:
@@ -333,13 +340,23 @@ class Panels:
             products = (self.panel[places, part] * self.active[part]) @ self.panel[:, part].T
             gram[places], gram[:, places] = products, products.T
 
-    def _positions(self, units: Indices) -> tuple[Indices, Indices]:
-        """Indices in units.columns of the columns of these units, and where each unit begins among them."""
+    def _positions(self, units: Indices) -> Indices:
+        """Indices in units.columns of the columns of these units."""
         if self.is_single:
-            return units, np.arange(len(units) + 1)
-        sizes = self.units.sizes[units]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        return np.arange(starts[-1]) + np.repeat(self.units.starts[units] - starts[:-1], sizes), starts
+            return units
+        starts = self._unit_starts(units)
+        return np.arange(starts[-1]) + np.repeat(self.units.starts[units] - starts[:-1], np.diff(starts))
+
+    def _unit_starts(self, units: Indices) -> Indices:
+        """Where each of these units begins in `_positions`, and the number of all columns at the end."""
+        return np.concatenate([[0], np.cumsum(self.units.sizes[units])])
+
+    def _places(self, units: Indices) -> Indices:
+        """The places of the columns of these units, followed by that of the intercept."""
+        positions = self._positions(units)
+        idx = np.empty(len(positions) + 1, np.int64)
+        idx[:-1], idx[-1] = self.place_of[positions], self.n_places
+        return idx
 
     def exchange(
         self,
@@ -352,7 +369,12 @@ class Panels:
         tol: float,
         values: Vector,
     ) -> tuple[int, Indices, Matrix, int]:
-        """Try exchanges of units in turn; see `try_exchanges`."""
+        """Try the exchange of the units support[lose[turn]] for the units take[turn] for turn = 0, 1, ...
+
+        The first exchange with an objective below `limit` is made. Returns its turn (negative if there is
+        none), the support, its coefficients, and the number of Newton steps. The new objectives are written
+        to `values`. A trial may end early if it cannot get below `give_up` (see `try_exchanges`).
+        """
         return try_exchanges(
             self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
             self.numbers, self.work_rows, self.units.starts, self.place_of, self.place_signs, support, coefs,
@@ -360,9 +382,11 @@ class Panels:
         )  # fmt: skip
 
     def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
-        """Scores of swaps with the units `outside`; intermediate results are kept for `score_pairs`."""
-        (inside, lose_starts), (positions, take_starts) = self._positions(support), self._positions(outside)
-        idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
+        """Predicted changes of the objective if units of the support and units `outside` are swapped.
+
+        The intermediate results are kept for `score_pairs`.
+        """
+        idx, places = self._places(support), self.place_of[self._positions(outside)]
         signs = None if self.place_signs is None else self.place_signs[places]
         drop, gain = np.empty(len(support)), np.empty(len(outside))
         change = np.empty((len(support), len(outside)))
@@ -376,14 +400,15 @@ class Panels:
             )  # fmt: skip
             self._scored = idx, places, grad, schur, R, inverse
         else:
-            are_independent = True
+            are_independent, starts, starts_in = True, self._unit_starts(support), self._unit_starts(outside)
             score_groups(
-                self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(inside)), lose_starts,
-                np.arange(len(places)), take_starts, take_starts, drop, gain, change,
+                self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(idx) - 1), starts,
+                np.arange(len(places)), starts_in, starts_in, drop, gain, change,
             )  # fmt: skip
-        drop[~(drop >= 0.0)] = 0.0  # NaN marks a column that depends on others: dropping it costs nothing
-        fixed = self.units.fixed[support]
-        drop[fixed], change[fixed] = np.inf, np.inf
+        np.fmax(drop, 0.0, out=drop)  # NaN marks a column that depends on others: dropping it costs nothing
+        if self.has_fixed:
+            fixed = self.units.fixed[support]
+            drop[fixed], change[fixed] = np.inf, np.inf
         return UnitScores(drop, gain, change, are_independent)
 
     def score_pairs(
@@ -401,10 +426,10 @@ class Panels:
                 self.gram, self.ridge, idx, coefs, places, grad, schur, R, inverse, lose, take, change
             )  # fmt: skip
             return change
-        (inside, starts), (positions, starts_in) = self._positions(support), self._positions(outside[take])
-        idx, places = np.append(self.place_of[inside], self.n_places), self.place_of[positions]
+        idx, places = self._places(support), self.place_of[self._positions(outside[take])]
         signs = None if self.place_signs is None else self.place_signs[places]
-        unions = _unions(starts, lose), _unions(starts_in, np.arange(len(take)))
+        starts = self._unit_starts(support), self._unit_starts(outside[take])
+        unions = _unions(starts[0], lose), _unions(starts[1], np.arange(len(take)))
         score_groups(
             self.gram, self.ridge, idx, coefs, places, signs, *unions[0], *unions[1],
             np.array([0, len(places)]), np.empty(len(change)), np.empty(change.shape[1]), change,
@@ -426,8 +451,8 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """values <- the recomputed objectives; return the slack of `measure_gradient`, 0 at the minimum."""
-        idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
+        """Recompute the objectives into `values`; return the predicted decrease, 0 at the minimum."""
+        idx = self._places(support)
         has_signs = self.place_signs is not None
         return float(
             measure_gradient(
@@ -437,7 +462,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """The indices in each pair of blocks starts[a]:starts[a + 1], and where each pair begins among them."""
+    """Concatenate the indices of each pair of blocks starts[a]:starts[a + 1]; return them and the starts."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

@@ -18,7 +18,6 @@ from kmargin.solvers.search.large_supports import LargeSupport
 from kmargin.solvers.search.panels import UnitGains
 from kmargin.solvers.search.swap_search import (
     BETTER,
-    CALL_FLOPS,
     MAX_OUTSIDE,
     MAX_PREDICTED_RISE,
     Candidate,
@@ -40,7 +39,7 @@ SMALL_GRAM_FLOPS = 1e7
 # If X has at most this many columns, one panel of all of them serves all sizes of a path.
 WHOLE_PANEL_COLUMNS = 256
 
-# Supports with more columns than this are refitted by linear systems in the active rows if these are fewer.
+# Supports with more columns than this are refitted in the active rows if there are fewer rows than columns.
 LARGE_SUPPORT = 128
 
 # Flop budget of small problems for swaps beyond the usual number: in a single fit, and per size of a path.
@@ -76,13 +75,13 @@ MAX_BUDGETS = 4
 # then with the ridge itself, and with full effort if the objective is below RESTART_RTOL times the best.
 ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 
-# A restart ends after RESTART_SWAPS failed single swaps in a row. Its flops are estimated: RESTART_OVERHEAD,
+# A restart ends after RESTART_SWAPS failed single swaps in a row. Flops are estimated: RESTART_OVERHEAD,
 # plus RESTART_PASSES passes over X, plus those of its Newton steps and STEP_OVERHEAD for each of them.
 RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
-# Restarts end when the latest of them have all led back to the best support, and together have used this
-# fraction of the flop budget.
-MAX_RETURN_FRACTION = 0.2
+# Restarts end when the latest searches have all led back to the best support, and together have used this
+# fraction of the flop budget. The searches of nearby sizes, which come before the restarts, count as well.
+MAX_RETURN_FRACTION = 0.05
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
 RESTART_SEED = 0
@@ -109,8 +108,8 @@ class SupportPath:
             self.effort = self.effort._replace(all_swaps=False)  # all swaps need a panel of all columns
         self.found: dict[int, Candidate] = {}  # the best support of each size
         self.finished: set[int] = set()  # sizes whose best support has had its final refit
-        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports already searched with these ridges
-        self.promising = np.inf  # see `SwapSearch.promising`
+        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports searched with the current ridges
+        self.promising = np.inf  # searches with a higher objective skip `search_wider`
         self.n_newton = 0
         self.rng = np.random.default_rng(RESTART_SEED)
         self._whole: WorkingSet | None = None
@@ -123,7 +122,7 @@ class SupportPath:
 
     @property
     def _array_rows(self) -> list[ArrayRows]:
-        """Those of `all_rows` that are in memory: all of them, or none."""
+        """The entries of `all_rows` that are in memory: all of them, or none."""
         return [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]
 
     # The results
@@ -161,7 +160,7 @@ class SupportPath:
         size = len(start.support)
         self.found = {size: self._finish(self._search(lams, size, start, self.effort))}
 
-    # One search
+    # A single search
 
     def _search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> Candidate:
         """Search from a start for a support of size k; return the best one found."""
@@ -178,7 +177,7 @@ class SupportPath:
     def _make_search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> SwapSearch:
         if self._whole is not None and self.units.widest(k) <= LARGE_SUPPORT:
             return self._whole_panel(lams, start)
-        size = max(k + self._n_outside(k, effort), len(start.support))
+        size = max(k + effort.n_outside(k, self.n_units), len(start.support))
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
             return LargeSupport(self._array_rows, self.units, lams, start, effort.tol, regime)
@@ -191,14 +190,14 @@ class SupportPath:
             capacity = size
             if len(self.sizes) == 1:
                 larger = self._nearby_range(k, NEARBY)[0]
-                capacity = min(larger + self._n_outside(larger, self.effort), self.n_units - 1)
+                capacity = min(larger + self.effort.n_outside(larger, self.n_units), self.n_units - 1)
             self._part = WorkingSet(
                 self.all_rows, self.units, lams, size, start, effort.tol, self.gains, capacity
             )
         return self._part
 
     def _whole_panel(self, lams: Vector, start: Candidate) -> WorkingSet:
-        """The panel with all columns, moved to the support of `start`; it is built once."""
+        """The search in a panel of all columns, built once, moved to the support of `start`."""
         if self._whole is None:
             self._whole = WorkingSet(
                 self.all_rows, self.units, lams, self.n_units, start, self.effort.tol, self.gains
@@ -207,12 +206,11 @@ class SupportPath:
             self._whole.restart(lams, start)
         return self._whole
 
-    def _n_outside(self, k: int, effort: Effort) -> int:
-        """Number of units outside a support of size k that are loaded into a panel as candidates."""
-        return min(effort.n_outside(k, self.n_units), self.n_units)
-
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
-        """The linear algebra for supports of k units, if panels hold `size` units."""
+        """Choose the linear algebra for supports of k units; a panel would hold `size` units.
+
+        `start` gives an estimate of the number of active rows.
+        """
         n_columns = self.units.widest(k)
         primal = Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
         if self.is_remote or self.units.signs.any():
@@ -228,20 +226,19 @@ class SupportPath:
         return primal if self._panel_fits(size) else Regime.PRODUCTS
 
     def _panel_fits(self, size: int) -> bool:
-        """Whether panels of `size` units take no more memory than is in proportion to the data."""
+        """Whether panels of `size` units are not too large compared with the data."""
         return self.is_remote or self.all_rows[0].fits((self.units.widest(size) + 2) * self.n_rows)
 
     def _has_panel(self, k: int) -> bool:
-        """Whether a single fit of size k uses panels, whatever the number of active rows."""
-        size = self._nearby_range(k, NEARBY)[0] + self._n_outside(k, self.effort)
+        """Whether a fit of size k alone uses a panel, for any number of active rows."""
+        size = self._nearby_range(k, NEARBY)[0] + self.effort.n_outside(k, self.n_units)
         is_moderate = self.units.widest(k) <= LARGE_SUPPORT or self.units.signs.any() or self.is_remote
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
         """Approximate flops of a refit with k units, divided by `n_budgets`, the factor of flop budgets."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
-        call = CALL_FLOPS * (self.n_problems > 1)
-        return sum(call + refit_flops(rows.n_samples, n_columns) for rows in self.all_rows) / self.n_budgets
+        return refit_flops(self.all_rows, n_columns) / self.n_budgets
 
     def _n_swaps(self, k: int) -> int:
         return (k - min(k, self.n_fixed)) * (self.n_units - k)
@@ -251,17 +248,17 @@ class SupportPath:
         return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
 
     def _removable(self, found: Candidate) -> Indices:
-        """Indices into the support of units that may leave it, in increasing order of `unit_effects`."""
+        """Indices into the support of units that may leave, the least effect on decision values first."""
         order = np.argsort(unit_effects(self.all_rows, self.units, found), kind="stable")
         return order[~self.units.fixed[found.support[order]]]
 
     def _trim(self, found: Candidate, size: int) -> Candidate:
-        """A start with the `size` units of the support that have the largest `unit_effects`."""
+        """A start with the `size` units of the support that have the largest effects on decision values."""
         n_gone = max(0, len(found.support) - size)
         return found.without(self._removable(found)[:n_gone], self.units)
 
     def _try(self, k: int, start: Candidate, effort: Effort | None = None) -> bool:
-        """Search from another start; keep the result if it is better, and return whether it is."""
+        """Search for size k from another start; keep the result if it is better, and return whether it is."""
         self.promising = (1.0 + MAX_PREDICTED_RISE) * self.found[k].value
         self.last = found = self._search(self.lams, k, start, effort or self.effort)
         self.promising = np.inf
@@ -294,7 +291,7 @@ class SupportPath:
             ):
                 coefs[p], values[p] = rows.minimise_exactly(self.lams[p], columns, coefs[p], values[p])
         value = float(values.sum())
-        # If the refit lowered the objective, those of the rejected supports may have been too high as well.
+        # If the refit lowered the objective, objectives of rejected supports may have been too high as well.
         all_tried = found.all_tried and value > BETTER * found.value
         return found._replace(coefs=coefs, values=values, value=value, all_tried=all_tried, is_exact=True)
 
@@ -305,15 +302,15 @@ class SupportPath:
             return
         if self._n_swaps(k) * self._trial_flops(k) > ALL_SWAPS_FLOPS:
             return
-        found = self._search(self.lams, k, self.found[k], self.effort.every_swap())
+        found = self._search(self.lams, k, self.found[k], self.effort._replace(max_swaps=-1))
         if found.value * BETTER <= self.found[k].value:
             self.found[k] = found
             self.finished.discard(k)
 
-    # One size
+    # Searches for one size
 
     def _walk_single(self, k: int) -> None:
-        """Search one size: from the previous support or through stronger ridges, then from other starts."""
+        """Search size k from the last ridges' support or by stronger ridges, then from other starts."""
         found = self.found.get(k)
         if found is None:
             found = self._fixed_units()
@@ -322,8 +319,8 @@ class SupportPath:
         if self._tried_every_support(k, found):
             return
         self.found[k] = self._search(self.lams, k, found, self.effort)
+        self._search_nearby_sizes(k)
         if self.is_small or self.effort.restart_flops == 0 or self.is_remote:
-            self._search_nearby_sizes(k)
             self._start_elsewhere(k)
         else:
             self._restart(k)
@@ -343,7 +340,7 @@ class SupportPath:
     def _tried_every_support(self, k: int, start: Candidate) -> bool:
         """Refit all supports of size k if they are few; return whether the best of them is the optimum.
 
-        It may not be if its final refit raises the objective: then all objectives were inexact.
+        It is not known to be the optimum if its final refit raises the objective, so that this was inexact.
         """
         if not self._can_try_every_support(k) or not self.is_small:
             return False
@@ -365,10 +362,12 @@ class SupportPath:
     def _search_nearby_sizes(self, k: int) -> None:
         """Search sizes near k, and use each support found there as a start for size k."""
         sizes = self._nearby_sizes(k)
-        n_stale = 0
+        n_stale, self.in_vain = 0, 0.0
         for number in range(len(sizes) * self.effort.max_sweeps // 2):
-            found = self._search(self.lams, sizes[number % len(sizes)], self.found[k], self.effort.least())
+            best, n_newton = self.found[k], self.n_newton
+            found = self._search(self.lams, sizes[number % len(sizes)], best, self.effort.least())
             n_stale = 0 if self._try(k, found) else n_stale + 1
+            self._count_flops(k, best, n_newton)
             if n_stale == len(sizes):
                 break
 
@@ -414,7 +413,7 @@ class SupportPath:
     def _omit_units(self, k: int, n_rounds: int, effort: Effort) -> None:
         """Search without one unit of the support, then allow it and search again; repeat for other units.
 
-        Units come in increasing order of `unit_effects`. After a success, those of the new support follow.
+        Units with the least effect on decision values come first. A success starts over from the new support.
         """
         whole = self._whole_panel(self.lams, self._fixed_units())
         omitted: set[int] = set()
@@ -434,11 +433,11 @@ class SupportPath:
     def _restart(self, k: int) -> None:
         """Iterated local search: perturb the best support at random, search again, keep the better support.
 
-        A preceding search with a stronger ridge reaches supports that are not found with `lams` alone.
+        A preceding search with a stronger ridge reaches supports that the given ridges alone do not reach.
         """
-        budget, spent, wasted = self.effort.restart_flops, 0.0, 0.0
+        budget, spent = self.effort.restart_flops, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
-        while spent < budget and wasted < MAX_RETURN_FRACTION * budget:
+        while spent < budget and self.in_vain < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton
             start = self._perturbed(k, best) if best.value > ZERO_OBJECTIVE else None
             if start is None:
@@ -450,13 +449,18 @@ class SupportPath:
             self.last = found = self._search(self.lams, k, found, self.effort.least())
             if found.value < RESTART_RTOL * best.value:
                 self._try(k, found, effort)
-            flops = self._restart_flops(k, self.n_newton - n_newton)
-            spent, wasted = spent + flops, wasted + flops if self.last.is_same_support(best) else 0.0
+            spent += self._count_flops(k, best, n_newton)
 
-    def _restart_flops(self, k: int, n_newton: int) -> float:
-        """Approximate flops of a restart that took `n_newton` Newton steps."""
-        passes = RESTART_PASSES * sum(rows.n_samples * rows.n_features for rows in self.all_rows)
-        return RESTART_OVERHEAD + passes + n_newton * (STEP_OVERHEAD + self._trial_flops(k))
+    def _count_flops(self, k: int, best: Candidate, n_newton: int) -> float:
+        """Estimated flops of a search that began at the support `best` after `n_newton` Newton steps.
+
+        `in_vain` sums them over the latest searches in a row that all led back to the best support.
+        """
+        n_entries = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
+        flops = RESTART_OVERHEAD + RESTART_PASSES * n_entries
+        flops += (self.n_newton - n_newton) * (STEP_OVERHEAD + self._trial_flops(k))
+        self.in_vain = self.in_vain + flops if self.last.is_same_support(best) else 0.0
+        return flops
 
     def _perturbed(self, k: int, best: Candidate) -> Candidate | None:
         """The best support with some units replaced at random; None if no unit can be replaced."""
@@ -471,11 +475,10 @@ class SupportPath:
         gains = search.panels.gains(search.support, search.coefs)
         gains[rest.support] = 0.0
         pool = order_smallest(-gains, ADD_POOL * n_dropped)
-        pool = pool[gains[pool] > 0]
-        rest = Candidate(search.support, search.coefs)
-        return rest.with_units(self.rng.permutation(pool)[:n_dropped], self.units)
+        added = self.rng.permutation(pool[gains[pool] > 0])[:n_dropped]
+        return Candidate(search.support, search.coefs).with_units(added, self.units)
 
-    # Several sizes
+    # Searches for several sizes
 
     def _try_other_starts_of_path(self, size: int) -> None:
         if self._trial_flops(size) > PATH_START_FLOPS:
@@ -493,7 +496,7 @@ class SupportPath:
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
-        """Search small sizes upwards, and those beyond the number of active rows downwards; then sweep."""
+        """Search sizes up to the number of active rows upwards, larger sizes downwards; then sweep."""
         warm, self.found = self.found, {}
         below: list[int] = []
         found = self._fixed_units()
@@ -506,7 +509,7 @@ class SupportPath:
                 if found.value <= ZERO_OBJECTIVE:
                     self.found[len(found.support)] = found
                     break
-            regime = self._regime(k, k + self._n_outside(k, self.effort), found)
+            regime = self._regime(k, k + self.effort.n_outside(k, self.n_units), found)
             if regime is Regime.DUAL or (regime is Regime.PRODUCTS and self.units.widest(k) > LARGE_SUPPORT):
                 break
             found = self.found[k] = self._search(self.lams, k, found, self.effort)
@@ -526,14 +529,14 @@ class SupportPath:
         return self._search(self.lams, max(k, self.n_fixed), self._fixed_units(), self.effort.least())
 
     def _solve_dense(self, start: Candidate) -> Candidate:
-        """The fit of all units, warm-started from `start` or the previous ridges; cached for each `lams`."""
+        """The fit of all units, started from `start` or the last such fit; cached until `lams` changes."""
         if self._dense is None or self._dense[0] is not self.lams:
             start = self._dense[1] if self._dense is not None else start
             self._dense = self.lams, self._search(self.lams, self.n_units, start, self.effort)
         return self._dense[1]
 
     def _sweep(self, sizes: list[int], first: int) -> None:
-        """Search each size from the support of the preceding one, in alternating order, until none changes.
+        """Search each size from the support of its neighbour, up and down in turn, until no support changes.
 
         A support that has not changed since it was last used as a start is skipped. Sweep 0 goes through
         `sizes` in the given order and also searches sizes that have no support yet.

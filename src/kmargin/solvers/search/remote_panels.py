@@ -1,7 +1,7 @@
-"""Panels for data in blocks of rows: Newton steps and Gram matrices from sums over the blocks.
+"""Panels (copies of columns) for data in blocks of rows: Newton steps and Gram matrices by sums over blocks.
 
 X never moves. Each block holds its rows of the panel and returns a number, a small matrix or a vector for
-each request. These are added in block order, so the result does not depend on which block returned first.
+each request. They are added in block order, so the result does not depend on which block returned first.
 Every request contains the coefficients at which it is evaluated.
 """
 
@@ -42,13 +42,13 @@ def find_direction(
 
 
 class RemoteColumns:
-    """The columns of a support in a panel in blocks, the intercept last; results are sums over the blocks."""
+    """The columns of a support, intercept last, with rows in blocks; results are sums over the blocks."""
 
     def __init__(self, held: Held, idx: Indices) -> None:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix (target last) over the active rows, and a fingerprint of these."""
+        """The loss at u, the Gram matrix (target last) over the active rows, a fingerprint of which rows."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -67,7 +67,7 @@ class RemoteColumns:
         return triangles[:, :-1], triangles[:, -1]
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """The exact step length along d, computed as in `exact_step` but by sums over the blocks."""
+        """The t that minimises the loss at u + t d plus t * slope + t^2/2 * curvature."""
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(MAX_LINE_STEPS):
             first, second = add_up(self.held.ask(sums.slope_along, self.idx, u, d, t))
@@ -86,7 +86,7 @@ class RemoteColumns:
         return float(t)
 
     def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
-        """The slack of `measure_gradient`, which is zero at the minimum, by sums over the blocks."""
+        """The sum of the decreases predicted for changes of single coefficients; zero at the minimum."""
         descents, curvatures = add_up(self.held.ask(sums.descents_and_curvatures, self.idx, u))
         slope, curvature = ridge * u - descents, ridge + curvatures
         counts = (curvature > 0) & ~(have_signs & (u == 0))
@@ -103,10 +103,10 @@ def newton_by_sums(
     give_up: float,
     tol: float,
 ) -> tuple[float, int]:
-    """Minimise over the coefficients u as `refit.newton.newton` does, by sums over the blocks.
+    """Minimise the objective over the coefficients u by Newton's method; return it and the number of steps.
 
-    H is the Gram matrix over the active rows, and `tag` a fingerprint of these rows, which changes if they
-    do. u is overwritten with the minimum.
+    H is the Gram matrix over the active rows, a sum over the blocks; `tag` is a fingerprint of which rows
+    are active. u is overwritten with the minimiser. The steps are those of `refit.newton.newton`.
     """
 
     def objective(loss: float, at: Vector) -> float:
@@ -152,7 +152,7 @@ class RemotePanels(Panels):
         self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
         self._make_places(all_rows, units, n_places, gains)
-        # for each binary problem, the places and coefficients at which rows are active; None: all rows are
+        # for each binary problem, columns and coefficients that tell which rows are active; None: all rows
         self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []
@@ -214,7 +214,7 @@ class RemotePanels(Panels):
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
         support, coefs = self.trial if of_trial else (support, coefs)
-        columns = self.units.columns[self._positions(support)[0]]
+        columns = self.units.columns[self._positions(support)]
         total = np.zeros(self.units.n_units)
         for rows, u, gains in zip(self.all_rows, coefs, self.unit_gains, strict=True):
             descent = rows.problem.design.slopes(columns, u)[0]
@@ -224,8 +224,8 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """The same as `Panels.finish`, after a refit by an SVD if the gradient is not zero."""
-        idx = np.append(self.place_of[self._positions(support)[0]], self.n_places)
+        """Write objectives to `values`, after a refit if a gradient is not 0; return the decrease left."""
+        idx = self._places(support)
         total = 0.0
         for number, (held, u) in enumerate(zip(self.panels, coefs, strict=True)):
             columns, ridge = RemoteColumns(held, idx), self.ridge[number, idx]

@@ -34,9 +34,9 @@ def score_columns(
     R: Matrix,
     inverse: Matrix,
 ) -> None:
-    """Compute, for one binary problem, what the scores are made of, into the last five arguments.
+    """Compute the last five arguments, from which the scores of one binary problem follow.
 
-    idx has the places of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
+    idx has the rows of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
     `grad` and `schur` are gradient and Schur complement of each column outside, where schur is infinite if
     the column depends on the support; R = H^-1 h; and inverse = U^-T for H = U'U, so that
     H^-1 = inverse.T @ inverse.
@@ -172,8 +172,8 @@ def score_pairs(
 ) -> None:
     """change <- the predicted change of the objective by each swap of two columns for two.
 
-    Rows are the pairs of `lose` (indices into the support), columns those of `take` (indices into `outside`),
-    in lexicographic order. The other arguments are those of `score_singles`, after it has computed them.
+    Rows are the pairs of `lose` (indices into the support), columns pairs of `take` (indices into `outside`),
+    in lexicographic order. grad, schur, R and inverse are the arrays that `score_singles` has computed.
     """
     n_lose, n_take = lose.size, take.size
     A, S = np.empty((n_lose, n_lose)), np.empty((n_take, n_take))

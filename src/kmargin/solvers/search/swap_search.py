@@ -33,7 +33,7 @@ PAIR_WIDTH = 12
 # Safety caps on the iterations of `search` and `settle`, each of which lowers the objective.
 MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 
-# The search considers at least and at most this many units outside the support at a time.
+# The smallest and largest number of units outside the support that the search considers at a time.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
 # A support replaces another only if its objective is below this multiple of the other's.
@@ -47,27 +47,25 @@ class Effort(NamedTuple):
     """How hard to search: limits on the number of trials."""
 
     max_swaps: int  # swaps of one unit for one that may fail in a row before the search ends; -1 for all
-    max_pair_swaps: int  # the same for swaps of two units for two
+    max_pair_swaps: int  # swaps of two units for two that may fail in a row
     max_sweeps: int  # sweeps over the sizes of a path
     tol: float  # relative tolerance of refits
     max_starts: int = 0  # searches from a single unit, made only if refits are inexpensive
     flops: float = 0.0  # flop budget for swaps beyond max_swaps and max_pair_swaps
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
     restart_flops: float = 0.0  # flop budget for searches from perturbed supports, in a single fit
+    wider_flops: float = 0.0  # flop budget per binary problem for each call of `search_wider`
 
     def n_outside(self, k: int, n_units: int) -> int:
-        """Number of units outside a support of size k that the search considers at a time."""
+        """Number of units outside a support of size k that the search considers at a time, in a panel."""
         if self.max_swaps < 0:
             return n_units
-        return min(max(k, MIN_OUTSIDE), MAX_OUTSIDE) if self.max_pair_swaps else MIN_OUTSIDE
-
-    def every_swap(self) -> "Effort":
-        """The same effort without a limit on single swaps, if `all_swaps` is set."""
-        return self._replace(max_swaps=-1) if self.all_swaps else self
+        n_outside = min(max(k, MIN_OUTSIDE), MAX_OUTSIDE) if self.max_pair_swaps else MIN_OUTSIDE
+        return min(n_outside, n_units)
 
     def least(self) -> "Effort":
         """The least effort: one failed single swap ends a search."""
-        return self._replace(max_swaps=1, max_pair_swaps=0, flops=0.0)
+        return self._replace(max_swaps=1, max_pair_swaps=0, flops=0.0, wider_flops=0.0)
 
 
 class Candidate(NamedTuple):
@@ -91,7 +89,7 @@ class Candidate(NamedTuple):
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
-        # in C order, unlike coefs[:, columns], for which numba would compile everything once more
+        # np.compress keeps C order; for coefs[:, columns], in Fortran order, numba would compile again
         return Candidate(self.support[stays], np.compress(columns, self.coefs, axis=1))
 
     def with_units(self, more: Indices, units: Units) -> "Candidate":
@@ -118,9 +116,10 @@ def list_pairs(n: int) -> Indices:
     return np.array(list(combinations(range(n), 2)))
 
 
-def refit_flops(n_samples: int, n_columns: int) -> float:
-    """Approximate flops of one or two Newton steps with this many columns."""
-    return 2.0 * (n_columns * n_samples + n_columns**3)
+def refit_flops(all_rows: Sequence[Rows], n_columns: int) -> float:
+    """Approximate flops of a refit with this many columns: one or two Newton steps per binary problem."""
+    overhead = CALL_FLOPS if len(all_rows) > 1 else 0.0
+    return sum(overhead + 2.0 * (n_columns * rows.n_samples + n_columns**3) for rows in all_rows)
 
 
 class SwapSearch(ABC):
@@ -159,7 +158,10 @@ class SwapSearch(ABC):
         """The predicted changes of the objective by swaps of units of the support for units `outside`."""
 
     def score_pairs(self, outside: Indices, lose: Indices, take: Indices) -> Matrix:
-        """The predicted changes by swaps of two units for two; see `Panels.score_pairs`."""
+        """Predicted changes of the objective by swaps of two of support[lose] for two of outside[take].
+
+        Rows of the matrix are the pairs of `lose`, columns the pairs of `take`, in lexicographic order.
+        """
         raise NotImplementedError
 
     @abstractmethod
@@ -175,11 +177,8 @@ class SwapSearch(ABC):
         self.exchange(lose[None], take[None], np.inf, np.nan)
 
     def trial_flops(self) -> float:
-        """Approximate flops of a refit of the support in all binary problems."""
-        n_columns = self.coefs.shape[1]
-        return sum(
-            CALL_FLOPS * (len(self.all_rows) > 1) + refit_flops(r.n_samples, n_columns) for r in self.all_rows
-        )
+        """Approximate flops of a refit of the support."""
+        return refit_flops(self.all_rows, self.coefs.shape[1])
 
     def resize(self, k: int) -> None:
         """Drop the units that cost least, or add those that gain most, until the support has k units.
@@ -276,36 +275,23 @@ class SwapSearch(ABC):
         then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
-        n_tries, everything = self._count_tries(n_swaps, effort)
-        lose, take, changes = self.single_changes(outside, scores, n_tries)
-        order = order_smallest(changes.ravel(), n_tries)
-        if not everything:
-            order = order[changes.ravel()[order] <= MAX_PREDICTED_RISE * self.value]
+        n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
+        everything = (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all
+        n_tries = max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps)))
+        n_tries = n_swaps if everything else n_tries
+        if scores.change is None:  # the changes are drop - gain, so the best swaps are among these
+            lose, best = order_smallest(scores.drop, n_tries), order_smallest(-scores.gain, n_tries)
+            take, changes = outside[best], np.subtract.outer(scores.drop[lose], scores.gain[best])
+        else:
+            lose, take, changes = np.arange(len(self.support)), outside, scores.change
+        limit = np.inf if everything else MAX_PREDICTED_RISE * self.value
+        order = order_smallest(changes.ravel(), n_tries, limit)
         a, b = order // len(take), order % len(take)
         self._is_certain = True
-        if self._try(lose[a, None], outside[take[b], None], np.inf if everything else self.value):
+        if self._try(lose[a, None], take[b, None], np.inf if everything else self.value):
             return True
         self.all_tried = everything and self._is_certain and scores.are_independent
         return False
-
-    def _count_tries(self, n_swaps: int, effort: Effort) -> tuple[int, bool]:
-        """Number of single swaps to try, and whether these are all possible ones."""
-        n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
-        if (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all:
-            return n_swaps, True
-        return max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps))), False
-
-    def single_changes(
-        self, outside: Indices, scores: UnitScores, n_tries: int
-    ) -> tuple[Indices, Indices, Matrix]:
-        """Indices into the support and into `outside`, and the predicted changes by all swaps between them.
-
-        The best `n_tries` swaps are among these.
-        """
-        if scores.change is not None:
-            return np.arange(len(self.support)), np.arange(len(outside)), scores.change
-        lose, take = order_smallest(scores.drop, n_tries), order_smallest(-scores.gain, n_tries)
-        return lose, take, scores.drop[lose, None] - scores.gain[take]
 
     def _try_pairs(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
         """Try to swap two units for two, among the PAIR_WIDTH that cost least and that gain most."""
@@ -318,9 +304,8 @@ class SwapSearch(ABC):
         if len(lose) < 2 or len(take) < 2:
             return False
         changes = self.score_pairs(outside, lose, take).ravel()
-        order = order_smallest(changes, n_tries)
-        order = order[changes[order] <= MAX_PREDICTED_RISE * self.value]
         pairs_out, pairs_in = list_pairs(len(lose)), list_pairs(len(take))
+        order = order_smallest(changes, n_tries, MAX_PREDICTED_RISE * self.value)
         a, b = order // len(pairs_in), order % len(pairs_in)
         return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 

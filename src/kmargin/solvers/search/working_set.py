@@ -1,4 +1,4 @@
-"""The swap search in panels, which hold all units, or the support and the most promising other units."""
+"""The swap search in panels, copies of the columns of all units, or of the support and promising others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,7 @@ from kmargin.solvers.search.remote_panels import RemotePanels
 from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
-# Flop budget of `search_wider`, per binary problem, for its passes over X: one per unit that it leaves out.
-WIDER_FLOPS = 4e6
-
-# A panel whose Gram matrix takes at most this many flops is reused even if most of its places stay empty.
+# A panel whose Gram matrix takes at most this many flops is reused even if most of it stays empty.
 LIGHT_GRAM_FLOPS = 2e7
 
 
@@ -66,23 +63,26 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether the panels can be reused for `size` units without leaving most of their places empty."""
+        """Whether the panels can be reused for `size` units without remaining mostly empty."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
 
     def _look_at(self, units: Indices) -> None:
         self.looked_at = units[self.may_enter[units]]
+        self._outside: Indices | None = None
         self._scored: tuple[Indices, UnitScores] | None = None
 
     def outside(self) -> Indices:
-        inside = np.zeros(self.units.n_units, np.bool_)
-        inside[self.support] = True
-        return self.looked_at[~inside[self.looked_at]]
+        if self._outside is None:  # it is cached until the support changes
+            inside = np.zeros(self.units.n_units, np.bool_)
+            inside[self.support] = True
+            self._outside = self.looked_at[~inside[self.looked_at]]
+        return self._outside
 
     def score(self, outside: Indices) -> UnitScores:
-        """Scores of swaps with the units `outside`; cached until the support changes."""
-        if self._scored is None or not np.array_equal(self._scored[0], outside):
+        """Predicted changes of the objective by swaps with the units `outside`; cached for each support."""
+        if self._scored is None or self._scored[0] is not outside:
             self._scored = outside, self.panels.score(self.support, self.coefs, outside)
         return self._scored[1]
 
@@ -97,7 +97,7 @@ class WorkingSet(SwapSearch):
         self.n_newton += n_newton
         self._is_certain = turn != -2
         if turn >= 0:
-            self.values, self._scored = values, None
+            self.values, self._outside, self._scored = values, None, None
         return turn >= 0
 
     def renew(self) -> None:
@@ -111,7 +111,7 @@ class WorkingSet(SwapSearch):
         return order_smallest(-gains, self.panels.n_places)
 
     def _bring(self, promising: Indices) -> None:
-        """Load the first of these units into the places that the support leaves free, and consider them."""
+        """Load as many of the units `promising` as fit beside the support, and consider them for swaps."""
         n_free = self.n_columns - (self.coefs.shape[1] - 1)
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), n_free, side="right"))
         units = np.append(self.support, promising[:n_wanted])
@@ -121,16 +121,16 @@ class WorkingSet(SwapSearch):
     def search_wider(self, effort: Effort) -> bool:
         """Search among units outside that have large gains once some unit of the support is dropped.
 
-        The units of the support that cost least are dropped, one at a time, as far as the flop budget allows.
-        The search is skipped where it rarely helps: if groups are ranked by the covariances of their columns,
-        or if the objective is far above the best known one.
+        The units of the support that cost least are dropped, one at a time, as far as the flop budget allows:
+        each takes a pass over X. The search is skipped where it rarely helps: if groups are ranked by the
+        covariances of their columns, or if the objective is far above the best known one.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
-        if self.is_whole or effort.max_pair_swaps == 0 or is_ranked or self.value > self.promising:
+        if self.is_whole or effort.wider_flops == 0 or is_ranked or self.value > self.promising:
             return False
         drop = self.score(self.outside()).drop
         pass_flops = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
-        n_affordable = int(WIDER_FLOPS * len(self.all_rows) / pass_flops)
+        n_affordable = int(effort.wider_flops * len(self.all_rows) / pass_flops)
         places = order_smallest(drop, min(self._fewer(effort.max_pair_swaps), n_affordable))
         if len(places) == 0:
             return False
