@@ -8,6 +8,7 @@ from fuzz.reference import LONG, Task, refit
 from sklearn.datasets import load_breast_cancer
 
 from kmargin import Exchange, SparseSVC, SparseSVCCV, Status, sparse_svm_path
+from kmargin.core.validation import RepeatedFeaturesWarning
 from kmargin.solvers.search import path
 
 # Optima of the standardised breast-cancer data, proven by enumeration, or by bounds for k >= 6: (k, lam).
@@ -100,9 +101,12 @@ def few_rows(seed=0, n=40, p=600):
 
 def test_restarts_are_the_same_in_every_fit_and_with_groups_of_one_feature():
     X, y = few_rows()
-    models = [
-        SparseSVC(6, C=1.0, groups=groups, random_state=seed).fit(X, y)
-        for seed, groups in enumerate((None, None, list(range(600))))
-    ]
+    X[:, 9] = X[:, 0]  # a repeated feature is left out, and reported, in each of the fits
+    with pytest.warns(RepeatedFeaturesWarning) as caught:
+        models = [
+            SparseSVC(6, C=1.0, groups=groups, random_state=seed).fit(X, y)
+            for seed, groups in enumerate((None, None, list(range(600))))
+        ]
+    assert len(caught) == len(models)
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)

@@ -169,7 +169,7 @@ class LinearClassifier(FeatureSelector):
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
         samples = read(self._checks(), X, y, sample_weight, self.class_weight, solver)
-        if blueprint.request.is_empty and getattr(self, "k", None) != "all":
+        if getattr(self, "k", None) != "all" and blueprint.units(samples).are_plain:
             warn_of_repeats(samples, solver)
         return samples
 

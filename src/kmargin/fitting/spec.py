@@ -157,11 +157,10 @@ class LinearBlueprint(Blueprint):
         return self.request.resolve(samples.X.shape[1], self.names)
 
     def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        is_plain = self.request.is_empty
-        if is_plain and not is_joint and len(samples.classes) > 2:
-            return None
         units = self.units(samples)
-        if is_plain and solver.skips_repeats and len(samples.repeated_columns):
+        if units.are_plain and not is_joint and len(samples.classes) > 2:
+            return None
+        if units.are_plain and solver.skips_repeats and len(samples.repeated_columns):
             return units.without_copies(samples.repeated_columns)
         return units
 
