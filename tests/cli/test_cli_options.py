@@ -99,6 +99,8 @@ def test_the_command_line_passes_the_defaults_of_the_analysis():
         ("jobs", [None, 1, -1], [0]),
         ("kernel", ["rbf", "poly", "linear", "sigmoid"], ["precomputed", "rfb"]),
         ("select", ["best", "1se", "tolerance"], ["2se"]),
+        ("gamma", ["scale"], [0.5, "auto"]),
+        ("tolerance", [0.01], [0.02]),
     ],
 )
 def test_a_setting_is_allowed_up_to_its_limit(option, allowed, refused):
@@ -107,6 +109,7 @@ def test_a_setting_is_allowed_up_to_its_limit(option, allowed, refused):
     for value in refused:
         with pytest.raises(InputError, match=rf"^--{option} {value} is not "):
             Settings(**{option: value}).check()
+    Settings(kernel="rbf", gamma=0.5, select="tolerance", tolerance=0.02).check()
 
 
 def scale(X, weights, standardize=True):

@@ -114,9 +114,10 @@ def nearest(name: str, names: Iterable[object]) -> str:
     """Return a sentence that suggests the names most similar to `name`, or else lists some of `names`."""
     there = [str(other) for other in names]
     folded = {other.casefold(): other for other in reversed(there)}
-    close = [folded[match] for match in get_close_matches(name.casefold(), list(folded), n=3)]
+    longer = [other for other in folded if name and other.startswith(name.casefold())]
+    close = dict.fromkeys(longer[:3] + get_close_matches(name.casefold(), list(folded), n=3))
     if close:
-        return f"Did you mean {' or '.join(repr(match) for match in close)}?"
+        return f"Did you mean {' or '.join(repr(folded[match]) for match in [*close][:3])}?"
     return f"It has {listing(there, 8)}." if there else "It has none."
 
 

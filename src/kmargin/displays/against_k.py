@@ -283,7 +283,7 @@ class SparsityPathDisplay(Display):
         SparsityPathDisplay
             The display, drawn.
         """
-        needs = "SparseSVCCV and KernelSparseSVCCV, which have a path"
+        needs = "SparseSVCCV or KernelSparseSVCCV (of a SparsityPath, use from_path)"
         found = find_model(estimator, "path_", cls.__name__, needs)
         if found.model.path_.inputs is None:  # not a kernel model
             scale = getattr(found.model, "scale_", None)

@@ -79,6 +79,11 @@ class Settings:
             "seed": (0 <= self.seed < 2**32, f"a seed. Use 0 to {2**32 - 1}."),
             "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores."),
             "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}."),
+            "gamma": (self.kernel or self.gamma == "scale", "used without --kernel. Add that, or drop it."),
+            "tolerance": (
+                self.select == "tolerance" or self.tolerance == Settings.tolerance,
+                "used without --select tolerance. Add that, or drop it.",
+            ),
             "scoring": (self.scoring in scorers, f"known. {nearest(self.scoring, scorers)}"),
         }
         for option, (is_valid, words) in valid.items():
