@@ -3,8 +3,7 @@
 First the lines that each test executes are recorded. Then each mutant is tried against the tests that execute
 its statement, until one fails: quick ones that execute few lines first, and different tests before the same
 test with other parameters. A mutant that survives the quick tests is tried against the slow ones, too.
-Compiled functions are mutated uncompiled: coverage does not see compiled code, and numba's cache does not
-notice a change in a function that another file calls.
+Compiled functions are mutated uncompiled: coverage does not see compiled code.
 """
 
 import argparse

@@ -122,15 +122,16 @@ def test_compiled_code_is_kept_on_disk():
 def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatch):
     from numba.core import config
 
-    from kmargin.core.jit import compiled, has_cached_code
+    from kmargin.core.jit import compiled, has_cached_code, inlined
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))  # as if numba read it anew
     source = tmp_path / "doubling.py"
-    source.write_text("def double(x):\n    return x + x\n")
+    source.write_text("def double(x):\n    return from_another_file(x)\n")
 
-    def hits_and_misses():
-        as_written = runpy.run_path(str(source))["double"]
+    def hits_and_misses(from_another_file=lambda x: x + x):
+        names = {"from_another_file": inlined(from_another_file)}
+        as_written = runpy.run_path(str(source), names, __name__)["double"]
         double = compiled(as_written)  # with nothing in memory
         was_cached = has_cached_code(double)
         assert double(2.0) == 4.0
@@ -141,6 +142,7 @@ def test_what_is_not_in_the_cache_is_compiled_and_put_there(tmp_path, monkeypatc
 
     assert not (tmp_path / "cache").exists()
     assert [hits_and_misses() for _ in range(2)] == [(0, 1), (1, 0)]
+    assert hits_and_misses(lambda x: x * 2.0) == (0, 1), "a change in another file is noticed"
     assert {path.suffix for path in (tmp_path / "cache").rglob("*.nb*")} == {".nbi", ".nbc"}
     for path in (tmp_path / "cache").rglob("*.nb*"):
         path.unlink()

@@ -110,3 +110,19 @@ def test_restarts_are_the_same_in_every_fit_and_with_groups_of_one_feature():
     assert len(caught) == len(models)
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_columns_that_are_zero_in_all_active_rows_do_not_end_the_search(width):
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(1, 2, 6 * width) * (rng.random((37, 6 * width)) < 0.12)
+        y, unit = rng.integers(0, 4, 37), np.arange(6 * width) // width
+
+        def fit(units, ks, **more):
+            columns = np.isin(unit, units)  # noqa: B023
+            path = sparse_svm_path(X[:, columns], y, ks, C=np.inf, multi_class="ovr", **more)  # noqa: B023
+            return path.objectives[-1].sum()
+
+        best = min(fit(units, [3 * width]) for units in combinations(range(6), 3))
+        assert fit(range(6), [6, 3], groups=unit) <= best * (1 + 1e-9)

@@ -1,7 +1,9 @@
 """Decorators that compile functions with numba, and keep the machine code in a cache on disk."""
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -22,11 +24,34 @@ def compiled(function: Function) -> Function:
 
     numba raises RuntimeError if neither the package's folder nor the user's cache folder can be written, as
     in a read-only container. Then the function is compiled anew in each process.
+
+    numba compiles a function again when its file changes. Here it is also compiled again when functions or
+    constants of other files that it uses change, because the name of its cache depends on them.
     """
+    digest = hashlib.sha256("\n".join(list_uses(function)).encode()).hexdigest()[:8]
+    function.__qualname__ += f"-{digest}"
     try:
         return cast(Function, njit(cache=True, **OPTIONS)(function))
     except RuntimeError:
         return cast(Function, njit(**OPTIONS)(function))
+
+
+def list_uses(function: Any) -> Iterator[str]:
+    """The numbers and the bytecode of functions of this package that a function uses, directly or not."""
+    names, package = function.__code__.co_names, function.__module__.split(".")[0]
+    for name in names:
+        value = function.__globals__.get(name)
+        found = [vars(value).get(other) for other in names] if isinstance(value, ModuleType) else [value]
+        for used in found:
+            used = getattr(used, "py_func", used)
+            if isinstance(used, int | float):
+                yield f"{name} = {used!r}"
+            elif isinstance(used, FunctionType) and used.__module__.split(".")[0] == package:
+                numbers = [
+                    constant for constant in used.__code__.co_consts if isinstance(constant, int | float)
+                ]
+                yield f"{used.__name__}: {used.__code__.co_code!r} {numbers}"
+                yield from list_uses(used)
 
 
 def inlined(function: Function) -> Function:
@@ -43,4 +68,4 @@ def has_cached_code(function: Any) -> bool:
     stats = getattr(function, "stats", None)
     if stats is None or stats.cache_path is None:  # compilation is switched off, or there is no cache
         return stats is None
-    return any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi"))
+    return any(Path(stats.cache_path).glob(f"*.{function.__qualname__}-*.nbi"))

@@ -69,7 +69,7 @@ def score_columns(
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
             if f == 0.0:  # the column depends on earlier ones; this makes the cost of dropping it almost 0
-                f = 1.0 / np.sqrt(SINGULAR * (gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
+                f = 1.0 / np.sqrt(SINGULAR * abs(gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g
                 schur[j] -= R[a, j] * R[a, j]

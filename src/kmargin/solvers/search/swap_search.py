@@ -290,7 +290,7 @@ class SwapSearch(ABC):
         self._is_certain = True
         if self._try(lose[a, None], take[b, None], np.inf if everything else self.value):
             return True
-        self.all_tried = everything and self._is_certain and scores.are_independent
+        self.all_tried = everything and len(order) == n_swaps and self._is_certain and scores.are_independent
         return False
 
     def _try_pairs(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
