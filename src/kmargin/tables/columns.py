@@ -170,18 +170,16 @@ class Encoding:
 
 def _numbers_of(column: pd.Series) -> Vector:
     """Return numbers, or texts of numbers, as numbers."""
-    kind, example, numbers = kind_of(column), "", None
-    if kind == "text":
-        numbers = parse_numbers(pd.Series(to_texts(column), dtype=object))
-        example = f", such as {first_text(column)!r}"
-    elif kind == "number":
-        numbers = column
+    kind = kind_of(column)
+    if kind == "number":
+        return to_numbers(column)
+    numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else None
     if numbers is not None:
         return to_numbers(numbers)
     check_measured(column)
-    raise InputError(
-        f"Column {column.name!r} holds {kind}{example}, but the model was fitted to numbers. Give numbers."
-    )
+    example = f", such as {first_text(column)!r}" if kind == "text" else ""
+    held = f"Column {column.name!r} holds {kind}{example}"
+    raise InputError(f"{held}, but the model was fitted to numbers. Give numbers.")
 
 
 @dataclass(frozen=True)
@@ -300,14 +298,10 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
     for text in roles.signs:
         name, _, sign = text.rpartition("=")
         if sign not in ("+", "-"):
-            raise InputError(
-                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
-            )
+            raise InputError(f"--sign {text} is not of the form feature=sign. Write it as age=+ or age=-.")
         for place in find(name, "--sign"):
             if signs.setdefault(place, sign) != sign:
-                raise InputError(
-                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
-                )
+                raise InputError(f"--sign gives {name!r} both + and -. Use one of them, or neither.")
     request = UnitRequest(
         groups=None if unit_label == "features" else list(labels),
         keep=[place for name in roles.keep for place in find(name, "--keep")],
@@ -334,11 +328,9 @@ def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
                 "separator between the group and the rest of the name, such as _ for site_a and site_b."
             )
         group_of |= {column: column for column in columns if column in set(group_of.values())}
-    unknown = [name for name in group_of if name not in columns]
-    if unknown:
-        raise InputError(
-            f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
-        )
+    if unknown := [name for name in group_of if name not in columns]:
+        hint = nearest(unknown[0], columns)
+        raise InputError(f"--groups names {listing(unknown)}, which is not a feature. {hint}")
     groups, alone = set(group_of.values()), encoding.feature_names if roles.each_value else encoding.sources
     alone = [f"{name} (by itself)" if name in groups else name for name in alone]
     return [group_of.get(column, name) for column, name in zip(encoding.sources, alone, strict=True)]

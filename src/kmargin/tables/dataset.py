@@ -53,9 +53,8 @@ class Dataset(NamedTuple):
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Return the data set with only these rows."""
         per_row = ("X", "y", "rows", "weights", "ids", "groups", "group_labels")
-        fields: dict[str, Any] = {name: getattr(self, name) for name in per_row}
-        fields = {name: values[rows] for name, values in fields.items() if values is not None}
-        return self._replace(**fields)
+        given: dict[str, Any] = {name: getattr(self, name) for name in per_row}
+        return self._replace(**{name: all[rows] for name, all in given.items() if all is not None})
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
@@ -66,10 +65,8 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     has_label = np.array([bool(text and text.strip()) for text in to_texts(frame[target])])
     if not has_label.any():
         raise InputError(f"The target column {target!r} has no values at all. Choose another with --target.")
-    if not has_label.all():
-        notes.append(
-            f"{count(int((~has_label).sum()), 'row')} without a label in column {target!r} left out."
-        )
+    if n_unlabelled := int((~has_label).sum()):
+        notes.append(f"{count(n_unlabelled, 'row')} without a label in column {target!r} left out.")
         frame = frame[has_label]
     weights = None
     if roles.weights is not None:
@@ -176,9 +173,7 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
 
 def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
     if features.shape[1] == 0:
-        raise InputError(
-            f"Besides the target {target!r} there is no column to use as a feature. Give at least one."
-        )
+        raise InputError(f"Besides {target!r} there is no column to use as a feature. Give at least one.")
     texts = _text_columns(features, roles.encode)
     if roles.impute is None:
         check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
@@ -197,9 +192,7 @@ def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
     kinds = {name: kind_of(frame[name]) for name in frame.columns}
     for name, kind in kinds.items():
         if kind not in ("number", "text"):
-            raise InputError(
-                f"Column {name!r} holds {kind}, not numbers. Leave it out with --drop {quote(name)}."
-            )
+            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
     texts = [name for name, kind in kinds.items() if kind == "text"]
     for name in texts:
         check_measured(frame[name])
@@ -249,9 +242,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
     """Replace each label by its most frequent spelling, among those that differ only by case or blanks."""
     counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    spellings: dict[str, list[str]] = {}
-    for text in counts.index:
-        spellings.setdefault(spelling(text), []).append(text)
+    spellings = counts.groupby(spelling, sort=False).groups
     notes += [
         f"{listing(same)} in column {name!r} differ only by case or blanks and are treated as one class, "
         f"{same[0].strip()!r}. Rename them if they are different classes."
@@ -303,24 +294,20 @@ def join_labels(
             f"Not used as features: {listing(list(rest))} of {file}, for columns of a label file may "
             "describe the outcome itself. Move them into the table to use them."
         )
-    if not is_labelled.all():
-        without = ids[~is_labelled]
-        done = "predicted anyway" if all_rows else "left out"
-        notes.append(
-            f"{file} has no label for {count(len(without), 'row')}, {done}: {listing(list(without), 3)}."
-        )
+    if without := list(ids[~is_labelled]):
+        rows = count(len(without), "row") + (", predicted anyway" if all_rows else ", left out")
+        notes.append(f"{file} has no label for {rows}: {listing(without, 3)}.")
     if unused := sorted(set(keys) - set(ids)):
-        notes.append(
-            f"The table has no row for {count(len(unused), 'label')} of {file}: {listing(unused, 3)}."
-        )
-    rows = np.arange(len(ids)) if all_rows else np.flatnonzero(is_labelled)
-    found = labels[taken].set_axis(keys).reindex(ids[rows]).reset_index(drop=True)
+        unused_labels = count(len(unused), "label")
+        notes.append(f"The table has no row for {unused_labels} of {file}: {listing(unused, 3)}.")
+    kept = np.arange(len(ids)) if all_rows else np.flatnonzero(is_labelled)
+    found = labels[taken].set_axis(keys).reindex(ids[kept]).reset_index(drop=True)
     frame = table.frame if own in (None, id) else table.frame.drop(columns=own)
     return table._replace(
-        frame=pd.concat([frame.iloc[rows].reset_index(drop=True), found], axis=1),
+        frame=pd.concat([frame.iloc[kept].reset_index(drop=True), found], axis=1),
         target=target,
         notes=(*table.notes, *notes),
-        row_names=pd.Series(names.to_numpy()[rows], name="id"),
+        row_names=pd.Series(names.to_numpy()[kept], name="id"),
     )
 
 
@@ -328,23 +315,17 @@ def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> 
     """Return the columns of the table (None: its row names) and of the labels by which rows are matched."""
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
-        raise InputError(
-            f"--id: neither {file} nor the table has a column {id!r}. {nearest(id, labels.columns)}"
-        )
-    if id in frame.columns:
-        owns: dict[str | None, pd.Series] = {id: frame[id]}
-    elif table.row_names is not None:
-        owns = {None: table.row_names}
+        hint = nearest(id, labels.columns)
+        raise InputError(f"--id: neither {file} nor the table has a column {id!r}. {hint}")
+    if table.row_names is not None and id not in frame.columns:
+        ours: dict[str | None, np.ndarray] = {None: to_texts(table.row_names)}
     else:
-        texts = frame.select_dtypes(exclude="number").columns
-        owns = {
-            name: frame[name]
-            for name in (*frame.columns.intersection(labels.columns), frame.columns[0], *texts)
-        }
+        shared, texts = frame.columns.intersection(labels.columns), frame.select_dtypes(exclude="number")
+        owns = [id] if id in frame.columns else [*shared, frame.columns[0], *texts.columns]
+        ours = {own: to_texts(frame[own]) for own in owns}
     keys = [id] if id is not None and id in labels.columns else list(labels.columns)
-    ours = {own: to_texts(column) for own, column in owns.items()}
     theirs = {key: to_texts(labels[key]) for key in keys}
-    n_common = {(own, key): len({*ours[own]} & {*theirs[key]} - {None}) for key in keys for own in owns}
+    n_common = {(own, key): len({*ours[own]} & {*theirs[key]} - {None}) for key in keys for own in ours}
     own, key = max(n_common, key=n_common.__getitem__)
     if n_common[own, key] == 0:
         in_table, in_file = listing(list(ours[own][:2])), listing(list(theirs[key][:2]))

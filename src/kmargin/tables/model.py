@@ -188,29 +188,23 @@ class TableModel:
     def predict_table(self, table: Table) -> Prediction:
         """Predict the rows of a table."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
-        notes += self._note_imputed(X)
-        notes += self._note_extremes(X)
+        notes += self._note_values(X)
         scaled, probabilities = self.scaling(X), None
         if self.calibration is not None:
             scheme = len(self.classes_), self.machine.multi_class
             probabilities = self.calibration.probabilities(self.machine.decisions(scaled), *scheme)
-        return Prediction(
-            self.machine.predict(scaled), self.machine.decision_function(scaled), probabilities, notes
-        )
+        decisions = self.machine.decision_function(scaled)
+        return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
-    def _note_imputed(self, X: Matrix) -> Iterator[str]:
-        """Yield notes on columns with missing values, which the scaling replaces by medians."""
-        for j in self.used_features:
-            if n_missing := int(np.isnan(X[:, j]).sum()):
-                name, rows = self.encoding.feature_names[j], count(len(X), "row")
-                yield f"{name!r} is missing in {n_missing} of {rows}; the training median is used there."
-
-    def _note_extremes(self, X: Matrix) -> Iterator[str]:
-        """Yield notes on columns with values far outside their training range, or outside it in most rows."""
-        if self.ranges is None:
-            return
+    def _note_values(self, X: Matrix) -> Iterator[str]:
+        """Yield notes on missing values, and on values far, or in most rows, outside the training range."""
         names = self.encoding.feature_names
         for j in self.used_features:
+            if n_missing := int(np.isnan(X[:, j]).sum()):
+                rows = f"{n_missing} of {count(len(X), 'row')}"
+                yield f"{names[j]!r} is missing in {rows}; the training median is used there."
+            if self.ranges is None:
+                continue
             low, high = self.ranges[:, j]
             distance = np.maximum(low - X[:, j], X[:, j] - high)  # outside the range: above 0
             far = distance > FAR_OUTSIDE * (high - low)

@@ -93,16 +93,14 @@ def save(model: Any, path: str | Path, target: str = "target") -> Path:
     """Write a model to a file; if that fails, an existing file is not changed."""
     model, path = to_table_model(model, target), Path(path)
     if not path.resolve().parent.is_dir():
-        raise InputError(
-            f"{path} is in a folder that does not exist. Create the folder, or choose another name."
-        )
+        raise InputError(f"{path} is in a folder that does not exist. Create the folder, or use another.")
     replace_file(path, to_bytes(model))
     return path
 
 
 def to_bytes(model: TableModel) -> bytes:
     """Return the content of the file of a model."""
-    machine, classes = model.machine, model.classes_.tolist()
+    machine = model.machine
     parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
     arrays = {"intercept": machine.intercept_, "mean": model.scaling.mean, "spread": model.scaling.spread}
     if isinstance(machine.decisions, KernelDecisions):
@@ -111,12 +109,11 @@ def to_bytes(model: TableModel) -> bytes:
         arrays |= {"dual_coef": machine.coef_, "support": inputs.columns, "support_vectors": inputs.points}
     else:
         arrays["coef"] = machine.coef_
-    optional = {"medians": model.scaling.medians, "ranges": model.ranges}
     if model.calibration is not None:
-        optional |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
+        arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     if model.seen is not None:
-        optional |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
-    arrays |= {name: array for name, array in optional.items() if array is not None}
+        arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
+    arrays |= {"medians": model.scaling.medians, "ranges": model.ranges}
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -125,13 +122,12 @@ def to_bytes(model: TableModel) -> bytes:
         "parameters": parameters | {"C": str(parameters["C"])},  # JSON cannot represent infinity
         "target": model.target,
         "id": model.id,
-        "class_type": type(classes[0]).__name__,
-        "classes": classes,
+        "classes": model.classes_.tolist(),
         "columns": list(model.encoding.columns),
         "categories": {column: list(values) for column, values in model.encoding.categories.items()},
     }
     text = json.dumps(header, ensure_ascii=False, indent=1).encode()
-    members = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
     members["header"] = np.frombuffer(text, np.uint8)
     members["sha256"] = _digest(members)
     content = io.BytesIO()
@@ -144,13 +140,16 @@ def load(path: str | Path) -> TableModel:
     path = Path(path)
     path = path / NAME if path.is_dir() else path
     if not path.is_file():
-        raise InputError(
-            f"There is no model at {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
-        )
+        advice = f"Give the folder that `kmargin fit` wrote, or its {NAME}."
+        raise InputError(f"There is no model at {path}. {advice}")
     content = path.read_bytes()
     advice = "Give a file that `kmargin fit` or save_model wrote and that was not changed since."
     with readable_as(str(path), "a kmargin model", advice):
-        members = _read_members(content)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise ValueError("The archive has compressed members, which could fill the memory.")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            members = dict(arrays)
         header = json.loads(members["header"].tobytes())
         if header["format"] == FORMAT and header["version"] > VERSION:
             raise InputError(
@@ -170,15 +169,6 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
         sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(array.tobytes())
     return np.frombuffer(sha.digest(), np.uint8)
-
-
-def _read_members(content: bytes) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive; compressed members are refused, so that none fills the memory."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
-            raise ValueError("The archive has compressed members.")
-    with np.load(io.BytesIO(content), allow_pickle=False) as members:
-        return dict(members)
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:

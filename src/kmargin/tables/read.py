@@ -93,9 +93,8 @@ def readable_as(file: str, form: str, advice: str) -> Iterator[None]:
     except ImportError as error:
         raise InputError(f"{file} cannot be read without another package: {error}") from error
     except Exception as error:
-        raise InputError(
-            f"{file} cannot be read as {form}: it is not, or is damaged or truncated. {advice}"
-        ) from error
+        problem = "it is not, or is damaged or truncated"
+        raise InputError(f"{file} cannot be read as {form}: {problem}. {advice}") from error
 
 
 # Compression and file formats
@@ -195,9 +194,7 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
                 "latin-1, cp1252 or utf-16, or save the file again as UTF-8."
             ) from error
         text = content.decode("cp1252", "replace")
-        notes.append(
-            f"{file} is not UTF-8: it is read as Windows-1252 (cp1252). Name another with --encoding."
-        )
+        notes.append(f"{file} is not UTF-8: it is read as Windows-1252 (cp1252). --encoding names another.")
     return text.lstrip("\ufeff")
 
 
@@ -213,22 +210,20 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
         raise InputError(f"--decimal {how.decimal!r} is not a decimal mark. Use . or , instead.")
     if hint := SEPARATOR_LINE.match(text):
         sep, text = sep or hint[1], text[hint.end() :]
-    sample = text
-    if len(text) > SAMPLE_LENGTH:
-        sample = text[: text.find("\n", SAMPLE_LENGTH) + 1] or text
+    sample = text[: text.find("\n", SAMPLE_LENGTH) + 1] or text
     sep = sep or _detect_separator(sample, form)
     names, rows = _records(sample, sep)
     decimal, thousands = _detect_decimal([field.strip() for row in rows for field in row], sep, how.decimal)
-    dialect = Dialect(sep, decimal, thousands, [name.strip() for name in names])
+    names = [name.strip() for name in names]
     has_row_names = (
         len(rows) > 1
         and all(len(row) == len(names) + 1 for row in rows)
         and len({row[0] for row in rows}) == len(rows)
         and any(row[-1].strip() for row in rows)
     )
-    if not has_row_names:
-        return text, dialect
-    return f'""{sep}' + text.lstrip("\r\n"), dialect._replace(names=["", *dialect.names], has_row_names=True)
+    if has_row_names:
+        text, names = f'""{sep}' + text.lstrip("\r\n"), ["", *names]
+    return text, Dialect(sep, decimal, thousands, names, has_row_names)
 
 
 def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
@@ -380,9 +375,7 @@ def check_unique(source: str, names: Iterable[str], thing: str = "column") -> No
     """Raises InputError if a name occurs more than once."""
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
-        raise InputError(
-            f"{source} has more than one {thing} called {listing(repeated)}. Give each a unique name."
-        )
+        raise InputError(f"{source} has more than one {thing} called {listing(repeated)}. Use unique names.")
 
 
 # Other formats

@@ -151,9 +151,8 @@ class TableSearch:
             )
         if n_folds >= self.settings.cv:
             return self.settings.cv
-        self.notes.append(
-            f"Class {rare!r} has {count(n_folds, unit)}: {n_folds} folds instead of {self.settings.cv}."
-        )
+        rows = count(n_folds, unit)
+        self.notes.append(f"Class {rare!r} has {rows}: {n_folds} folds instead of {self.settings.cv}.")
         return n_folds
 
     def folds(self, repeat: int) -> list[Fold]:
