@@ -286,7 +286,7 @@ def all_features_text(analysis: Analysis) -> str:
 
 def groups_text(analysis: Analysis) -> str:
     """The accuracy in each group of rows, or its quartiles over many groups; empty without groups."""
-    results, by = results_by_group(analysis), analysis.dataset.grouped_by
+    results, by = results_by_group(analysis), analysis.dataset.roles.grouped_by
     if not results:
         return ""
     if len(results) <= MAX_NAMES:

@@ -190,26 +190,15 @@ def measure_stability(
             f"{n_fixed} and below {n_units}, or give more columns."
         )
     C = stability_C(len(dataset.y), n_units) if C is None else C
-    model: Any = SparseSVC(
-        k,
-        C=C,
-        multi_class=settings.multi_class,
-        shared=settings.shared,
-        class_weight="balanced" if settings.balanced else None,
-        **counted.request._asdict(),
-    )
+    class_weight = "balanced" if settings.balanced else None
+    model: Any = SparseSVC(k, C=C, multi_class=settings.multi_class, shared=settings.shared)
+    model.set_params(class_weight=class_weight, **counted.request._asdict())
     has_gaps = bool(np.isnan(dataset.X).any())
     if has_gaps:
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         model = make_pipeline(imputer, *[StandardScaler()] * settings.standardize, model)
-    selection = StabilitySelection(
-        model,
-        standardize=settings.standardize and not has_gaps,
-        n_jobs=settings.jobs,
-        random_state=settings.seed,
-        verbose=settings.verbose,
-        **options,
-    )
+    options |= {"n_jobs": settings.jobs, "random_state": settings.seed, "verbose": settings.verbose}
+    selection = StabilitySelection(model, standardize=settings.standardize and not has_gaps, **options)
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
@@ -285,17 +274,10 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         scaling, fitted, worths = search.fit(choice, n_best=2)
     parameters = {"k": choice.k, "C": choice.C, "shared": settings.shared}
     parameters |= search.counted.request._asdict() if settings.kernel is None else {}
-    model = TableModel(
-        dataset.target,
-        dataset.encoding,
-        scaling,
-        fitted,
-        parameters,
-        fitted.calibration_,
-        ranges=np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)]),
-        id=dataset.id,
-    )
-    model = replace(model, seen=note_rows(dataset.X, model.used_features))
+    model = TableModel(dataset.target, dataset.encoding, scaling, fitted, parameters, fitted.calibration_)
+    ranges = np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)])
+    seen = note_rows(dataset.X, model.used_features)
+    model = replace(model, seen=seen, ranges=ranges, id=dataset.roles.id)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of the final model has raised the same warnings
         assessment = assess(search, choice)
@@ -366,19 +348,14 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     steps: list[Step] = []
     for at in reversed(range(len(ks))):
         columns = np.flatnonzero(path.coefs[at].any(axis=0))
-        units, before = search.counted.labels_of(columns), steps[-1].units if steps else []
-        is_right = path.predict(X, ks[at]) == dataset.y
-        score, error = (None, None) if table is None else table.at(Cs[-1], ks[at])
-        step = Step(
-            k=ks[at],
-            features=[names[j] for j in columns],
-            units=units,
-            training_accuracy=float(np.average(is_right, weights=dataset.weights)),
-            objective=float(path.objectives[at].mean()),
-            enters=[name for name in units if name not in before],
-            leaves=sorted(set(before) - set(units)),
-            score=score,
-            error=error,
-        )
+        features, units = [names[j] for j in columns], search.counted.labels_of(columns)
+        is_right, objective = path.predict(X, ks[at]) == dataset.y, float(path.objectives[at].mean())
+        accuracy = float(np.average(is_right, weights=dataset.weights))
+        before = steps[-1].units if steps else []
+        enters, leaves = [name for name in units if name not in before], sorted(set(before) - set(units))
+        step = Step(ks[at], features, units, accuracy, objective, enters, leaves)
+        if table is not None:
+            score, error = table.at(Cs[-1], ks[at])
+            step = step._replace(score=score, error=error)
         steps.append(step)
     return steps

@@ -289,25 +289,22 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
     for kind in (labels, names, sources):
         places |= pd.Series(kind).groupby(kind, sort=False).indices
 
-    def find(name: str, option: str) -> list[int]:
-        if name not in places:
-            raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
-        return list(map(int, places[name]))
+    def find(wanted: Sequence[str], option: str) -> list[int]:
+        for name in wanted:
+            if name not in places:
+                raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+        return [int(place) for name in wanted for place in places[name]]
 
     signs: dict[int, str] = {}
     for text in roles.signs:
         name, _, sign = text.rpartition("=")
         if sign not in ("+", "-"):
             raise InputError(f"--sign {text} is not of the form feature=sign. Write it as age=+ or age=-.")
-        for place in find(name, "--sign"):
+        for place in find([name], "--sign"):
             if signs.setdefault(place, sign) != sign:
                 raise InputError(f"--sign gives {name!r} both + and -. Use one of them, or neither.")
-    request = UnitRequest(
-        groups=None if unit_label == "features" else list(labels),
-        keep=[place for name in roles.keep for place in find(name, "--keep")],
-        avoid=[place for name in roles.avoid for place in find(name, "--avoid")],
-        signs=signs,
-    )
+    groups = None if unit_label == "features" else labels
+    request = UnitRequest(groups, find(roles.keep, "--keep"), find(roles.avoid, "--avoid"), signs)
     with blame_input():
         request = request.by_place(len(names), names)
         request.resolve(len(names), names)

@@ -37,18 +37,16 @@ class Dataset(NamedTuple):
     X: Matrix  # NaN where a number is missing
     y: np.ndarray
     target: str
+    roles: Roles  # as requested, but `id` is also set if a column turned out to name the rows
     encoding: Encoding
     counted: CountedFeatures  # the features, and what k counts
     rows: Indices  # numbers of the rows in the file, from 1
     weights: Vector | None
     ids: np.ndarray | None  # the name of each row
-    impute: bool  # whether missing numbers are replaced by medians
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # the group of each row; rows of a group stay together in folds
-    grouped_by: str | None = None  # the column that defines the groups; if None, groups are duplicate rows
-    group_labels: np.ndarray | None = None  # the value of each row in the column `grouped_by`
-    id: str | None = None  # the column that names the rows
+    groups: Indices | None = None  # the group of each row: those of equal rows or by `roles.grouped_by`
+    group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Return the data set with only these rows."""
@@ -103,18 +101,16 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         X=X,
         y=y,
         target=target,
+        roles=roles._replace(id=id),
         encoding=encoding,
         counted=count_features(encoding, roles),
         rows=places + 1,
         weights=weights,
         ids=None if ids is None else ids.to_numpy()[places],
-        impute=roles.impute is not None,
         notes=tuple(notes),
         warnings=warnings,
         groups=groups,
-        grouped_by=roles.grouped_by,
         group_labels=group_labels,
-        id=id,
     )
 
 
@@ -174,7 +170,27 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
 def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
     if features.shape[1] == 0:
         raise InputError(f"Besides {target!r} there is no column to use as a feature. Give at least one.")
-    texts = _text_columns(features, roles.encode)
+    kinds = {name: kind_of(features[name]) for name in features.columns}
+    for name, kind in kinds.items():
+        if kind == "text":
+            check_measured(features[name])
+        elif kind != "number":
+            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    if texts and roles.encode is None:
+        raise InputError(
+            f"The table has text instead of numbers in {listing(texts)}, such as "
+            f"{first_text(features[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
+            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
+        )
+    for name in texts:
+        n_distinct, n_rows = features[name].nunique(), len(features)
+        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
+            raise InputError(
+                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
+                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
+                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
+            )
     if roles.impute is None:
         check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
     empty = [name for name in features.columns if features[name].isna().all()]
@@ -185,32 +201,6 @@ def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encodi
     encoding = Encoding(tuple(features.columns), categories)
     check_unique("--encode onehot", encoding.feature_names, "feature")
     return encoding
-
-
-def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
-    """Return the names of the text columns; refuse columns that cannot be encoded as numbers."""
-    kinds = {name: kind_of(frame[name]) for name in frame.columns}
-    for name, kind in kinds.items():
-        if kind not in ("number", "text"):
-            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    for name in texts:
-        check_measured(frame[name])
-    if texts and encode is None:
-        raise InputError(
-            f"The table has text instead of numbers in {listing(texts)}, such as "
-            f"{first_text(frame[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
-            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
-        )
-    for name in texts:
-        n_distinct, n_rows = frame[name].nunique(), len(frame)
-        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
-            raise InputError(
-                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
-                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
-                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
-            )
-    return texts
 
 
 def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:

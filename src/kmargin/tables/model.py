@@ -258,14 +258,10 @@ def to_table_model(model: Any, target: str) -> TableModel:
     columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
     is_chosen = isinstance(machine, CrossValidated)
     k, C = (machine.k_, machine.C_) if is_chosen else (machine.k, machine.C)
-    return TableModel(
-        target,
-        Encoding(tuple(map(str, columns))),
-        scaling,
-        FoldModel(decisions, classes, machine.multi_class),
-        {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared},
-        getattr(machine, "calibration_", None),
-    )
+    encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
+    parameters = {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared}
+    fitted = FoldModel(decisions, classes, machine.multi_class)
+    return TableModel(target, encoding, scaling, fitted, parameters, calibration)
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:

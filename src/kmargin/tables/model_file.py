@@ -185,17 +185,13 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         decisions = LinearDecisions(arrays["coef"], intercept)
     else:
         raise ValueError("The kind of the model is unknown.")
-    model = TableModel(
-        target=str(header["target"]),
-        encoding=Encoding(tuple(map(str, header["columns"])), categories),
-        scaling=Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"]),
-        machine=FoldModel(decisions, np.array(header["classes"]), multi_class),
-        parameters=parameters,
-        calibration=Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None,
-        seen=SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None,
-        ranges=arrays.get("ranges"),
-        id=header.get("id"),
-    )
+    encoding = Encoding(tuple(map(str, header["columns"])), categories)
+    scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
+    machine = FoldModel(decisions, np.array(header["classes"]), multi_class)
+    calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
+    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None
+    target, ranges, id = str(header["target"]), arrays.get("ranges"), header.get("id")
+    model = TableModel(target, encoding, scaling, machine, parameters, calibration, seen, ranges, id)
     if not model.is_kernel:
         model.machine.coef_.reshape(len(model.machine_names), len(model.scaling.mean))
     row = pd.DataFrame(model.scaling.mean[np.newaxis], columns=model.encoding.feature_names)

@@ -312,15 +312,8 @@ def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFra
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                io.StringIO(text),
-                sep=dialect.sep,
-                decimal=dialect.decimal,
-                index_col=False,
-                skipinitialspace=True,
-                low_memory=False,
-                **options,
-            )
+            options |= {"sep": dialect.sep, "decimal": dialect.decimal, "skipinitialspace": True}
+            return pd.read_csv(io.StringIO(text), index_col=False, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):

@@ -108,8 +108,8 @@ class TableSearch:
         self.counted = dataset.counted
         self.blueprint = settings.blueprint(self.counted)
         self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
-        self.learn = partial(learn_scaling, impute=dataset.impute, standardize=settings.standardize)
-        groups = dataset.groups
+        groups, has_medians = dataset.groups, dataset.roles.impute is not None
+        self.learn = partial(learn_scaling, impute=has_medians, standardize=settings.standardize)
         self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
         class_weight = "balanced" if settings.balanced else None
         with blame_input():
@@ -142,7 +142,7 @@ class TableSearch:
     def _count_folds(self) -> int:
         """The number of folds: as requested, but at most the number of rows or groups of each class."""
         unit = "row" if self.dataset.groups is None else "different row"
-        unit = "group" if self.dataset.grouped_by else unit
+        unit = "group" if self.dataset.roles.grouped_by else unit
         rare, n_folds = self.samples.classes[self.class_counts.argmin()].item(), int(self.class_counts.min())
         if n_folds == 1:
             raise InputError(
@@ -169,16 +169,9 @@ class TableSearch:
 
     def cross_validate(self, Cs: list[float], ks: list[int], repeat: int = 0) -> CrossValidation:
         """Fit and score a model for every C and k in each fold of one repeat of the cross-validation."""
-        folds = ArrayFolds(
-            self.blueprint,
-            self.samples,
-            self.samples,
-            self.folds(repeat),
-            None if self.rows.is_accuracy else self._score,
-            weighted=self.dataset.weights is not None,
-            groups=self.dataset.groups,
-            prepare=self.learn,
-        )
+        samples, rows, scorer = self.samples, self.rows, None if self.rows.is_accuracy else self._score
+        more: Any = {"weighted": rows.weights is not None, "groups": rows.groups, "prepare": self.learn}
+        folds = ArrayFolds(self.blueprint, samples, samples, self.folds(repeat), scorer, **more)
         label = f"choosing k and C, repeat {repeat + 1}"
         with blame_input():
             return CrossValidation(
