@@ -69,12 +69,10 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     """Score models on held-out rows, by nested cross-validation and with a permutation test if requested."""
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
     is_nested = settings.nested and choice.had_alternatives
-    if is_nested and search.class_counts.min() < MIN_FOR_NESTED:
-        rare = search.samples.classes[search.class_counts.argmin()].item()
-        unit = "rows" if dataset.groups is None else "groups"
+    if is_nested and search.n_rarest < MIN_FOR_NESTED:
         search.notes.append(
-            f"Class {rare!r} has 2 {unit}, too few to choose k and C without one of them: the score reported "
-            "is of the rows they were chosen on, and too optimistic."
+            f"Class {search.rarest!r} has 2 {search.row_label}s, too few to choose k and C without one of "
+            "them: the score reported is of the rows they were chosen on, and too optimistic."
         )
         is_nested = False
     found = evaluate_held_out(search, choice, is_nested)
@@ -159,10 +157,6 @@ class Stability:
     selection: StabilitySelection
     k: int
     C: float
-
-    @property
-    def n_halves(self) -> int:
-        return int(2 * self.selection.n_pairs)
 
     @property
     def stable(self) -> list[str]:

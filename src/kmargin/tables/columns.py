@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import InputError, blame_input, count, listing, nearest
-from kmargin.tables.read import Table, parse_numbers, read_table
+from kmargin.tables.read import Table, check_unique, parse_numbers, read_table
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
 CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
+MAX_CATEGORIES = 50  # a text column of more values than this, and than half its rows, is refused
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
@@ -242,6 +244,41 @@ class Roles(NamedTuple):
         return {*self.features, *self.keep, *(text.rpartition("=")[0] for text in self.signs)}
 
 
+def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
+    """Return the encoding of these columns; refuse columns that cannot be encoded as numbers."""
+    kinds = {name: kind_of(features[name]) for name in features.columns}
+    for name, kind in kinds.items():
+        if kind == "text":
+            check_measured(features[name])
+        elif kind != "number":
+            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    if texts and roles.encode is None:
+        raise InputError(
+            f"The table has text instead of numbers in {listing(texts)}, such as "
+            f"{first_text(features[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
+            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
+        )
+    for name in texts:
+        n_distinct, n_rows = features[name].nunique(), len(features)
+        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
+            raise InputError(
+                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
+                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
+                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
+            )
+    if roles.impute is None:
+        check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
+    empty = [name for name in features.columns if features[name].isna().all()]
+    if empty:
+        raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
+    check_finite(features)
+    categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
+    encoding = Encoding(tuple(features.columns), categories)
+    check_unique("--encode onehot", encoding.feature_names, "feature")
+    return encoding
+
+
 @dataclass(frozen=True)
 class CountedFeatures:
     """The features of a data set, and the units that k counts.
@@ -338,8 +375,7 @@ def read_groups(path: Path) -> dict[str, str]:
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
         raise InputError(
-            f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
-            "It needs two columns, called feature and group."
+            f"--groups: {path.name} has columns {listing(list(frame.columns))}. It needs two: feature, group."
         )
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():

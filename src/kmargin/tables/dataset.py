@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,20 +14,14 @@ from kmargin.tables.columns import (
     CountedFeatures,
     Encoding,
     Roles,
-    check_finite,
-    check_measured,
-    check_missing,
     count_features,
     explain_transposed,
-    first_text,
     kind_of,
+    learn_encoding,
     to_numbers,
     to_texts,
 )
 from kmargin.tables.read import Table, check_unique, read_table, to_whole
-
-# A text column is refused if it has more than this many values and more than half as many as rows.
-MAX_CATEGORIES = 50
 
 
 class Dataset(NamedTuple):
@@ -77,7 +70,9 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     features = frame[[name for name in frame.columns if name not in taken]]
     row_names, doubtful = pitfalls.find_row_names(features, roles.mentioned, notes)
     features = features.drop(columns=row_names)
-    encoding = _learn_encoding(features, target, roles)
+    if features.shape[1] == 0:
+        raise InputError(f"Besides {target!r} there is no column to use as a feature. Give at least one.")
+    encoding = learn_encoding(features, roles)
     X = encoding.matrix(features)
     groups = group_labels = None
     if roles.grouped_by is not None:
@@ -167,42 +162,6 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
     return groups, texts
 
 
-def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
-    if features.shape[1] == 0:
-        raise InputError(f"Besides {target!r} there is no column to use as a feature. Give at least one.")
-    kinds = {name: kind_of(features[name]) for name in features.columns}
-    for name, kind in kinds.items():
-        if kind == "text":
-            check_measured(features[name])
-        elif kind != "number":
-            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    if texts and roles.encode is None:
-        raise InputError(
-            f"The table has text instead of numbers in {listing(texts)}, such as "
-            f"{first_text(features[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
-            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
-        )
-    for name in texts:
-        n_distinct, n_rows = features[name].nunique(), len(features)
-        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
-            raise InputError(
-                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
-                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
-                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
-            )
-    if roles.impute is None:
-        check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
-    empty = [name for name in features.columns if features[name].isna().all()]
-    if empty:
-        raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
-    check_finite(features)
-    categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
-    encoding = Encoding(tuple(features.columns), categories)
-    check_unique("--encode onehot", encoding.feature_names, "feature")
-    return encoding
-
-
 def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
     """Return the class of each row from the target column, as texts, integers or booleans."""
     found = kind = kind_of(column)
@@ -251,12 +210,7 @@ def spelling(text: str) -> str:
 
 
 def join_labels(
-    table: Table,
-    path: Path,
-    id: str | None = None,
-    target: str | None = None,
-    wanted: Collection[str] = (),
-    all_rows: bool = False,
+    table: Table, path: Path, id: str | None, target: str | None, wanted: Collection[str], all_rows: bool
 ) -> Table:
     """Return the table with the target, and other wanted columns, joined to it from a file of labels.
 
@@ -290,15 +244,12 @@ def join_labels(
     if unused := sorted(set(keys) - set(ids)):
         unused_labels = count(len(unused), "label")
         notes.append(f"The table has no row for {unused_labels} of {file}: {listing(unused, 3)}.")
-    kept = np.arange(len(ids)) if all_rows else np.flatnonzero(is_labelled)
+    kept = is_labelled | all_rows
     found = labels[taken].set_axis(keys).reindex(ids[kept]).reset_index(drop=True)
     frame = table.frame if own in (None, id) else table.frame.drop(columns=own)
-    return table._replace(
-        frame=pd.concat([frame.iloc[kept].reset_index(drop=True), found], axis=1),
-        target=target,
-        notes=(*table.notes, *notes),
-        row_names=pd.Series(names.to_numpy()[kept], name="id"),
-    )
+    frame = pd.concat([frame[kept].reset_index(drop=True), found], axis=1)
+    row_names = pd.Series(names.to_numpy()[kept], name="id")
+    return table._replace(frame=frame, target=target, notes=(*table.notes, *notes), row_names=row_names)
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
@@ -321,7 +272,6 @@ def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> 
         in_table, in_file = listing(list(ours[own][:2])), listing(list(theirs[key][:2]))
         raise InputError(
             f"No row of the table has a name in {file}: {in_table} in the table, {in_file} in {file}. Give "
-            "both the same names, in a column that --id names; if the table has its features in rows, add "
-            "--transpose."
+            "both the same names, in the column of --id, or, with features in rows, add --transpose."
         )
     return own, key

@@ -279,8 +279,7 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
     if not is_known:
         raise InputError(
             f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
-            "saved; kmargin saves only a SimpleImputer that fills in a number for every column, without "
-            "add_indicator, and then a StandardScaler. Scale with standardize=True, or save the pipeline "
-            "with joblib."
+            "saved, only a SimpleImputer that fills in a number for every column, without add_indicator, and "
+            "then a StandardScaler. Scale with standardize=True, or save the pipeline with joblib."
         )
     return Scaling(medians, mean, spread)

@@ -150,9 +150,8 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     is_text = is_text or content.startswith(UTF_16_MARKS) or b"\0" not in content[:4096]
     if form in ("csv", "tsv", "svmlight") and not is_text:
         raise InputError(
-            f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, a "
-            "Parquet file or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the "
-            "table as CSV."
+            f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, Parquet "
+            "or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the table as CSV."
         )
     return form, content
 

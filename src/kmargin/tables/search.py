@@ -120,7 +120,10 @@ class TableSearch:
         codes = self.samples.codes
         if groups is not None:  # a group counts once for each class that it has rows of
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
-        self.class_counts = np.bincount(codes)
+        rows_of_class = np.bincount(codes)
+        # the class with the fewest rows or groups, how many it has, and what they are called
+        self.rarest, self.n_rarest = self.samples.classes[rows_of_class.argmin()].item(), rows_of_class.min()
+        self.row_label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
@@ -141,17 +144,15 @@ class TableSearch:
 
     def _count_folds(self) -> int:
         """The number of folds: as requested, but at most the number of rows or groups of each class."""
-        unit = "row" if self.dataset.groups is None else "different row"
-        unit = "group" if self.dataset.roles.grouped_by else unit
-        rare, n_folds = self.samples.classes[self.class_counts.argmin()].item(), int(self.class_counts.min())
+        rare, n_folds, label = self.rarest, int(self.n_rarest), self.row_label
         if n_folds == 1:
             raise InputError(
-                f"Class {rare!r} has only one {unit}, but cross-validation needs at least two. Give more "
-                f"{unit}s of that class, or remove it."
+                f"Class {rare!r} has only one {label}, but cross-validation needs at least two. Give more "
+                f"{label}s of that class, or remove it."
             )
         if n_folds >= self.settings.cv:
             return self.settings.cv
-        rows = count(n_folds, unit)
+        rows = count(n_folds, label)
         self.notes.append(f"Class {rare!r} has {rows}: {n_folds} folds instead of {self.settings.cv}.")
         return n_folds
 
@@ -263,12 +264,17 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
     for _ in range(MAX_GROWTHS + 1):
         first = search.cross_validate(Cs, ks)
         table = first.table
-        at = choose_from(table, settings)
-        # An extended grid is fitted anew, because each fit starts from the support of its neighbour.
-        wider = grow_grid(search, Cs, ks, at)
-        if wider == (Cs, ks):
+        at = row, column = choose_from(table, settings)
+        # Extend the grid beyond an edge at which the choice lies; values that the user gave stay. All of an
+        # extended grid is fitted again, because each fit starts from the support of its neighbour.
+        if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
+            Cs = [Cs[0] / 10, *Cs]
+        elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
+            Cs = [*Cs, Cs[-1] * 10]
+        if settings.ks is None and settings.k is None and column == 0 and ks[0] < search.n_available:
+            ks = [min(2 * ks[0], search.n_available), *ks]
+        if (Cs, ks) == (first.Cs, first.ks):
             break
-        Cs, ks = wider
     n_done, n_equal = 1, 1
     while n_done < most and (n_repeats is not None or n_equal < N_EQUAL_CHOICES):
         scores = search.cross_validate(first.Cs, first.ks, n_done).scores
@@ -287,32 +293,16 @@ def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
     return table.at_k(column).choose(settings.select, settings.tolerance)[0], column
 
 
-def grow_grid(
-    search: TableSearch, Cs: list[float], ks: list[int], at: tuple[int, int]
-) -> tuple[list[float], list[int]]:
-    """Extend the grid beyond an edge at which the choice, `at`, lies; values that the user gave stay."""
-    settings = search.settings
-    if settings.Cs is None:
-        if at[0] == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
-            Cs = [Cs[0] / 10, *Cs]
-        elif at[0] == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
-            Cs = [*Cs, Cs[-1] * 10]
-    if settings.ks is None and settings.k is None and at[1] == 0 and ks[0] < search.n_available:
-        ks = [min(2 * ks[0], search.n_available), *ks]
-    return Cs, ks
-
-
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending, to try: for a given k, also k - 1 and k + 1."""
-    settings, unit_label, n_available = search.settings, search.unit_label, search.n_available
+    settings, label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]
     for k in (*given, *(settings.ks if isinstance(settings.ks, list) else [])):
         if not n_fixed <= k <= n_available:
             kept = f", of which --keep puts {n_fixed} into every model" if n_fixed else ""
             raise InputError(
-                f"k = {k} is not possible with {n_available} {unit_label}{kept}. "
-                f"Use {n_fixed} to {n_available}."
+                f"k = {k} is not possible with {n_available} {label}{kept}. Use {n_fixed} to {n_available}."
             )
     with blame_input():
         Cs = validation.resolve_Cs(list(DEFAULT_CS if settings.Cs is None else settings.Cs))
@@ -320,5 +310,5 @@ def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
             ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
         else:
             largest = search.blueprint.largest_default(search.samples)
-            ks = validation.resolve_ks(settings.ks, n_available, largest, unit_label)
+            ks = validation.resolve_ks(settings.ks, n_available, largest, label)
     return Cs, sorted({*given, *(k for k in ks if k >= n_fixed)} or {n_fixed}, reverse=True)
