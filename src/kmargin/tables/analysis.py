@@ -36,9 +36,6 @@ class Difference(NamedTuple):
     error: float
 
 
-# The honest score
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Assessment(HonestScore):
     """The score on held-out rows, with the decision values and probabilities of all rows.
@@ -146,9 +143,6 @@ def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any
         yield fold, model, folds.inputs(number)
 
 
-# Stability
-
-
 @dataclass(frozen=True)
 class Stability:
     """The result of stability selection on a table, with the k and C that it used."""
@@ -196,9 +190,6 @@ def measure_stability(
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
-
-
-# The whole analysis
 
 
 class Neighbour(NamedTuple):

@@ -290,10 +290,7 @@ class CountedFeatures:
     labels: tuple[str, ...]  # for each feature, the name of its unit
     unit_label: str  # what the units are called: features, variables or groups
     request: UnitRequest  # the constraints, with features given by their positions
-
-    @cached_property
-    def units(self) -> Units:
-        return self.request.resolve(len(self.names))
+    units: Units
 
     @cached_property
     def always_in(self) -> Flags:
@@ -344,8 +341,8 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
     request = UnitRequest(groups, find(roles.keep, "--keep"), find(roles.avoid, "--avoid"), signs)
     with blame_input():
         request = request.by_place(len(names), names)
-        request.resolve(len(names), names)
-    return CountedFeatures(tuple(names), tuple(labels), unit_label, request)
+        units = request.resolve(len(names), names)
+    return CountedFeatures(tuple(names), tuple(labels), unit_label, request, units)
 
 
 def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:

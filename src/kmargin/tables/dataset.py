@@ -206,9 +206,6 @@ def spelling(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-# Labels in a separate file
-
-
 def join_labels(
     table: Table, path: Path, id: str | None, target: str | None, wanted: Collection[str], all_rows: bool
 ) -> Table:

@@ -109,7 +109,7 @@ def _decompress_zstd(content: bytes) -> bytes:
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 DECOMPRESS |= {".xz": lzma.decompress, ".zst": _decompress_zstd}
 PACKED = (*DECOMPRESS, ".zip")
-ARCHIVER_FILES = ("__MACOSX/", ".DS_Store")  # added to zip archives by archivers
+NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # folders in zip archives, and what archivers add
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
@@ -130,8 +130,7 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             name, content = path.stem, DECOMPRESS[packing](content)
         elif packing == ".zip":
             archive = zipfile.ZipFile(io.BytesIO(content))
-            names = [info.filename for info in archive.infolist() if not info.is_dir()]
-            names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
+            names = [name for name in archive.namelist() if not NO_TABLE.search(name)]
             if len(names) != 1:
                 raise InputError(
                     f"{path.name} holds {count(len(names), 'file')}: {listing(names, 3)}. Compress only the "
@@ -171,6 +170,7 @@ SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spr
 class Dialect(NamedTuple):
     """The separator, decimal mark and thousands separator of a text table, and the names of its columns."""
 
+    text: str  # from the line of column names on
     sep: str
     decimal: str
     thousands: str | None
@@ -197,11 +197,8 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
     return text.lstrip("\ufeff")
 
 
-def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
-    """Detect the dialect of a text table from its first records, except for options given in `how`.
-
-    Returns the text from the line of column names on, and the dialect.
-    """
+def detect_dialect(text: str, form: str, how: Reading) -> Dialect:
+    """Detect the dialect of a text table from its first records, except for options given in `how`."""
     sep = how.sep and SEPARATOR_NAMES.get(how.sep.lower(), how.sep)
     if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
         raise InputError(f"--sep {how.sep!r} is not a single separator. Use , ; | tab or space.")
@@ -222,7 +219,7 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
     )
     if has_row_names:
         text, names = f'""{sep}' + text.lstrip("\r\n"), ["", *names]
-    return text, Dialect(sep, decimal, thousands, names, has_row_names)
+    return Dialect(text, sep, decimal, thousands, names, has_row_names)
 
 
 def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
@@ -273,14 +270,13 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
 def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
     if not text.strip():
         raise InputError(f"{file} is empty. Give a row of column names and rows of data.")
-    text, dialect = detect_dialect(text, form, how)
+    dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
     if how.transpose:
-        cells = _parse(file, text, dialect, header=None, dtype=str, keep_default_na=False)
-        text = cells.T.to_csv(header=False, index=False)
-        names = ["", *cells.iloc[1:, 0].fillna("").str.strip()]
-        dialect = dialect._replace(sep=",", names=names, has_row_names=True)
+        cells = _parse(file, dialect, header=None, dtype=str, keep_default_na=False)
+        text, names = cells.T.to_csv(header=False, index=False), ["", *cells.iloc[1:, 0].str.strip()]
+        dialect = dialect._replace(text=text, sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
         raise InputError(
@@ -288,7 +284,7 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
             "and name the separator with --sep."
         )
     check_unique(file, names, "row" if how.transpose else "column")
-    frame = _parse(file, text, dialect, names=names, header=0)
+    frame = _parse(file, dialect, names=names, header=0)
     # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
@@ -307,12 +303,12 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
     return Table(frame, notes=tuple(notes), row_names=row_names)
 
 
-def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
+def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             options |= {"sep": dialect.sep, "decimal": dialect.decimal, "skipinitialspace": True}
-            return pd.read_csv(io.StringIO(text), index_col=False, low_memory=False, **options)
+            return pd.read_csv(io.StringIO(dialect.text), index_col=False, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):

@@ -120,15 +120,23 @@ class TableSearch:
         codes = self.samples.codes
         if groups is not None:  # a group counts once for each class that it has rows of
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
-        rows_of_class = np.bincount(codes)
+        counts = np.bincount(codes)
         # the class with the fewest rows or groups, how many it has, and what they are called
-        self.rarest, self.n_rarest = self.samples.classes[rows_of_class.argmin()].item(), rows_of_class.min()
+        self.rarest, self.n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
         self.row_label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
-        self.n_folds = self._count_folds()
+        self.n_folds, rows = min(settings.cv, self.n_rarest), count(self.n_rarest, self.row_label)
+        if self.n_folds == 1:
+            raise InputError(
+                f"Class {self.rarest!r} has only one {self.row_label}, but cross-validation needs at least "
+                f"two. Give more {self.row_label}s of that class, or remove it."
+            )
+        if self.n_folds < settings.cv:
+            note = f"Class {self.rarest!r} has {rows}: {self.n_folds} folds instead of {settings.cv}."
+            self.notes.append(note)
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a model as --scoring says."""
@@ -141,20 +149,6 @@ class TableSearch:
                 f"--scoring {self.settings.scoring} is not applicable to this model "
                 f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
             ) from error
-
-    def _count_folds(self) -> int:
-        """The number of folds: as requested, but at most the number of rows or groups of each class."""
-        rare, n_folds, label = self.rarest, int(self.n_rarest), self.row_label
-        if n_folds == 1:
-            raise InputError(
-                f"Class {rare!r} has only one {label}, but cross-validation needs at least two. Give more "
-                f"{label}s of that class, or remove it."
-            )
-        if n_folds >= self.settings.cv:
-            return self.settings.cv
-        rows = count(n_folds, label)
-        self.notes.append(f"Class {rare!r} has {rows}: {n_folds} folds instead of {self.settings.cv}.")
-        return n_folds
 
     def folds(self, repeat: int) -> list[Fold]:
         """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
@@ -198,15 +192,13 @@ class TableSearch:
         lower the objective are made.
         """
         scaling, samples = self._prepare()
-        blueprint, C, k = self.blueprint, choice.C, choice.k
+        blueprint: Any = self.blueprint
+        C, k = choice.C, choice.k
         decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
         is_shared = blueprint.shared or len(decisions.coef) == 1
-        if (
-            isinstance(blueprint, LinearBlueprint)
-            and (n_best > 0 and is_shared and not self.is_large)
-            and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
-        ):
+        has_costs = self.settings.kernel is None and n_best > 0 and is_shared and not self.is_large
+        if has_costs and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first fit has raised the same warnings
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
