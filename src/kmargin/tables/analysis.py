@@ -82,10 +82,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
         return found
 
     def highest(searched: CrossValidation) -> float:
-        """The highest mean score over all values of C, and over those of k unless k was given.
-
-        The highest of many scores is too optimistic, but equally so for the original and permuted labels.
-        """
+        """The highest mean score: too optimistic, but equally so for the original and permuted labels."""
         columns = slice(None) if settings.k is None else [choice.column]
         return float(searched.scores[:, :, columns].mean(axis=0).max())
 

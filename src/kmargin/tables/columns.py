@@ -119,29 +119,25 @@ class Encoding:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the values of each text column
 
     @property
+    def parts(self) -> list[tuple[str, str | None]]:
+        """For each feature its column, and its value of a text column; None for the whole column."""
+        return [(column, value) for column in self.columns for value in self.categories.get(column, (None,))]
+
+    @property
     def feature_names(self) -> list[str]:
-        return [name for column in self.columns for name in self.names_of(column)]
+        return [column if value is None else f"{column}={value}" for column, value in self.parts]
 
     @property
     def sources(self) -> list[str]:
         """The column that each feature encodes."""
-        return [column for column in self.columns for _ in self.names_of(column)]
-
-    def names_of(self, column: str) -> list[str]:
-        """Return the names of the features that a column is encoded as."""
-        values = self.categories.get(column)
-        return [column] if values is None else [f"{column}={value}" for value in values]
+        return [column for column, _ in self.parts]
 
     def matrix(self, frame: pd.DataFrame) -> Matrix:
         """Return the matrix of features: NaN for missing numbers, all zeros for a missing or unknown text."""
-        blocks = []
-        for column in self.columns:
-            if column in self.categories:
-                texts = to_texts(frame[column])
-                blocks += [(texts == value).astype(np.float64) for value in self.categories[column]]
-            else:
-                blocks.append(to_numbers(frame[column]))
-        return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
+        encoded = {name: to_texts(frame[name]) for name in self.categories}
+        encoded |= {name: to_numbers(frame[name]) for name in self.columns if name not in self.categories}
+        features = [encoded[name] if value is None else encoded[name] == value for name, value in self.parts]
+        return np.column_stack(features).astype(np.float64, copy=False)
 
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
         """Return the matrix of features of a new table, whose columns are found by name, and notes.

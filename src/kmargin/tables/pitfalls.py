@@ -53,16 +53,13 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
             reason = "has a different text in each row"
         elif np.ptp(to_numbers(column)) == n_rows - 1:
             reason = "numbers the rows"
+        elif n_rows >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
+            reason = "has a different whole number in each row, in order"
+        elif ID_NAME.search(name):
+            reason = "has a different whole number in each row, and the name of an id"
         else:
-            reason = "has a different whole number in each row, "
-            is_sorted = column.is_monotonic_increasing or column.is_monotonic_decreasing
-            if n_rows >= MIN_SORTED_ROWS and is_sorted:
-                reason += "in order"
-            elif ID_NAME.search(name):
-                reason += "and the name of an id"
-            else:
-                doubtful.append(name)
-                continue
+            doubtful.append(name)
+            continue
         found.append(name)
         notes.append(
             f"Column {name!r} {reason}, so it is left out as a name of the rows. Use --feature {quote(name)} "

@@ -19,15 +19,8 @@ from kmargin.fitting.decisions import KERNELS
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
+from kmargin.model_selection import scores
 from kmargin.model_selection.nested import ScoredRows
-from kmargin.model_selection.scores import (
-    SELECTIONS,
-    Fold,
-    ScoreTable,
-    make_folds,
-    make_splitters,
-    score_with,
-)
 from kmargin.tables.columns import CountedFeatures, Scaling, learn_scaling
 from kmargin.tables.dataset import Dataset
 
@@ -71,7 +64,7 @@ class Settings:
         """Raises InputError for values that are invalid for every table."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
         valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
-            "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance."),
+            "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
             "cv": (self.cv >= 2, "a number of folds. Use 2 or more."),
             "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25."),
@@ -141,7 +134,7 @@ class TableSearch:
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a model as --scoring says."""
         try:
-            return score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
+            return scores.score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
         except NotYetCalibrated:
             raise
         except (ValueError, AttributeError) as error:
@@ -150,12 +143,12 @@ class TableSearch:
                 f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
             ) from error
 
-    def folds(self, repeat: int) -> list[Fold]:
+    def folds(self, repeat: int) -> list[scores.Fold]:
         """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
         y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + repeat) % 2**32
-        splitter = make_splitters(self.n_folds, 2, seed, y, groups)[0]
+        splitter = scores.make_splitters(self.n_folds, 2, seed, y, groups)[0]
         try:
-            return make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
+            return scores.make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
         except ValueError as error:
             raise InputError(
                 f"Rows that stay together leave a fold without a class ({str(error).split('. ')[0]}). "
@@ -228,7 +221,7 @@ class Choice:
 
     row: int  # the position of the chosen C in the table
     column: int  # the position of the chosen k in the table
-    table: ScoreTable
+    table: scores.ScoreTable
     first: CrossValidation  # the models of the first repeat of the folds
     n_repeats: int
     has_settled: bool  # whether the last repeats led to the same choice, or only one was asked for
@@ -269,15 +262,15 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
             break
     n_done, n_equal = 1, 1
     while n_done < most and (n_repeats is not None or n_equal < N_EQUAL_CHOICES):
-        scores = search.cross_validate(first.Cs, first.ks, n_done).scores
-        table = replace(table, scores=np.concatenate([table.scores, scores]))
+        repeated = search.cross_validate(first.Cs, first.ks, n_done)
+        table = replace(table, scores=np.concatenate([table.scores, repeated.scores]))
         before, at = at, choose_from(table, settings)
         n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
     has_settled = not is_open or search.max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
     return Choice(*at, table, first, n_done, has_settled, is_open)
 
 
-def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
+def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]:
     """The positions in the table of the chosen C and k; if k is given, only C is chosen."""
     if settings.k is None:
         return table.choose(settings.select, settings.tolerance)
