@@ -67,10 +67,8 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
     is_nested = settings.nested and choice.had_alternatives
     if is_nested and search.n_rarest < MIN_FOR_NESTED:
-        search.notes.append(
-            f"Class {search.rarest!r} has 2 {search.row_label}s, too few to choose k and C without one of "
-            "them: the score reported is of the rows they were chosen on, and too optimistic."
-        )
+        few = f"Class {search.rarest!r} has 2 {search.row_label}s, too few to choose k and C without one"
+        search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
         is_nested = False
     found = evaluate_held_out(search, choice, is_nested)
     if settings.kernel is None and choice.k < n_available:
@@ -170,14 +168,11 @@ def measure_stability(
     k = n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2) if k is None else k
     if not n_fixed < k < n_units:
         kept = f", of which --keep fixes {n_fixed}," if n_fixed else ""
-        raise InputError(
-            f"--k {k} of {n_units} {counted.unit_label}{kept} leaves nothing to choose. Use a k above "
-            f"{n_fixed} and below {n_units}, or give more columns."
-        )
+        problem = f"--k {k} of {n_units} {counted.unit_label}{kept} leaves nothing to choose"
+        raise InputError(f"{problem}. Use a k above {n_fixed} and below {n_units}, or give more columns.")
     C = stability_C(len(dataset.y), n_units) if C is None else C
-    class_weight = "balanced" if settings.balanced else None
     model: Any = SparseSVC(k, C=C, multi_class=settings.multi_class, shared=settings.shared)
-    model.set_params(class_weight=class_weight, **counted.request._asdict())
+    model.set_params(class_weight="balanced" if settings.balanced else None, **counted.request._asdict())
     has_gaps = bool(np.isnan(dataset.X).any())
     if has_gaps:
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
@@ -247,10 +242,8 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
     if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
-        search.notes.append(
-            f"The largest k of --ks, {max(settings.ks)} of {search.n_available:,} {search.unit_label}, "
-            "scores best. Add larger ones: they may do better."
-        )
+        largest = f"{max(settings.ks)} of {search.n_available:,} {search.unit_label}, scores best"
+        search.notes.append(f"The largest k of --ks, {largest}. Add larger ones: they may do better.")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scaling, fitted, worths = search.fit(choice, n_best=2)

@@ -63,8 +63,7 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 def check_finite(frame: pd.DataFrame) -> None:
     """Raises InputError if numbers are infinite or above `LARGEST`."""
     numeric = [name for name in frame.columns if kind_of(frame[name]) == "number"]
-    found = [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
-    if found:
+    if found := [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]:
         raise InputError(
             f"Column {listing(found)} holds infinite values or numbers beyond {LARGEST:g}, perhaps a code "
             "for missing values. Replace them, or leave the column out with --drop."
@@ -102,10 +101,8 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     if not texts & set(wanted) and not (is_matrix and len(texts) == len(frame) > frame.shape[1] > 2):
         return ""
     found = listing(sorted(texts & set(wanted)), 3) or count(len(texts), "name")
-    return (
-        f"With {found} in its first column the table seems to have its features in rows: add --transpose, "
-        "and --labels FILE if the classes are in a separate file."
-    )
+    seems = f"With {found} in its first column the table seems to have its features in rows"
+    return f"{seems}: add --transpose, and --labels FILE if the classes are in a separate file."
 
 
 # Features as numbers
@@ -150,10 +147,8 @@ class Encoding:
         if absent and not table.absent_is_zero:
             others = [name for name in table.frame.columns if name not in self.columns]
             hint = explain_transposed(table.frame, absent) or nearest(absent[0], others)
-            raise InputError(
-                f"The table lacks {len(absent):,} of the {count(len(columns), 'column')} that the model "
-                f"needs: {listing(absent)}. {hint}"
-            )
+            missing = f"{len(absent):,} of the {count(len(columns), 'column')}"
+            raise InputError(f"The table lacks {missing} that the model needs: {listing(absent)}. {hint}")
         frame, notes = table.frame.reindex(columns=columns, fill_value=0.0), []
         for name in columns:
             if name not in self.categories:
@@ -265,8 +260,7 @@ def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
             )
     if roles.impute is None:
         check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
-    empty = [name for name in features.columns if features[name].isna().all()]
-    if empty:
+    if empty := [name for name in features.columns if features[name].isna().all()]:
         raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
     check_finite(features)
     categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
@@ -367,9 +361,8 @@ def read_groups(path: Path) -> dict[str, str]:
     """Return the group of each feature from a file with columns feature and group."""
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
-        raise InputError(
-            f"--groups: {path.name} has columns {listing(list(frame.columns))}. It needs two: feature, group."
-        )
+        given = listing(list(frame.columns))
+        raise InputError(f"--groups: {path.name} has columns {given}. It needs two: feature and group.")
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():
         raise InputError(

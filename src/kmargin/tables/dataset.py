@@ -138,10 +138,8 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
     is_valid = np.isfinite(weights) & (weights >= 0)
     if not is_valid.all() or not weights.any():
         bad = is_valid.argmin()  # the first row if all weights are 0
-        raise InputError(
-            f"--weights: row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}. "
-            "Give numbers >= 0, some of them above 0; 0 leaves a row out."
-        )
+        held = f"row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}"
+        raise InputError(f"--weights: {held}. Give numbers >= 0, some of them above 0; 0 leaves a row out.")
     return weights
 
 
@@ -149,16 +147,12 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
     """Return the number and the name of the group of each row."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
-        raise InputError(
-            f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}. Fill in values; "
-            "give a row that belongs to no other a value of its own."
-        )
+        found = f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}"
+        raise InputError(f"{found}. Fill in values; give a row that belongs to no other a value of its own.")
     texts = to_texts(column).astype(str)
     names, groups = np.unique(texts, return_inverse=True)
-    notes.append(
-        f"{len(groups):,} rows form {len(names):,} groups by {name!r}, which stay together in folds and "
-        "halves. Intervals count groups, not rows."
-    )
+    formed = f"{len(groups):,} rows form {len(names):,} groups by {name!r}"
+    notes.append(f"{formed}, which stay together in folds and halves. Intervals count groups, not rows.")
     return groups, texts
 
 
@@ -217,8 +211,7 @@ def join_labels(
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
-    names = table.row_names if own is None else table.frame[own]
-    assert names is not None
+    names: Any = table.row_names if own is None else table.frame[own]
     labels = labels[labels[key].notna()]
     ids, keys = pd.Series(to_texts(names)), pd.Index(to_texts(labels.pop(key)))
     check_unique(f"--labels: {file}", keys, "row")

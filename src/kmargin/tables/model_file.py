@@ -116,10 +116,8 @@ def to_table_model(model: Any, target: str) -> TableModel:
     machine: Any = steps[-1]
     if not isinstance(machine, ESTIMATORS):
         names = ", ".join(kind.__name__ for kind in ESTIMATORS)
-        raise InputError(
-            f"{type(machine).__name__} is not a model that kmargin can save. Give a fitted {names}, a "
-            "pipeline that ends in one, or the result of load_model."
-        )
+        known = f"a fitted {names}, a pipeline that ends in one, or the result of load_model"
+        raise InputError(f"{type(machine).__name__} is not a model that kmargin can save. Give {known}.")
     check_is_fitted(machine)
     scaling, intercept = _scaling(steps[:-1], int(machine.n_features_in_)), np.asarray(machine.intercept_)
     decisions: Any
@@ -224,10 +222,8 @@ def load(path: str | Path) -> TableModel:
             members = dict(arrays)
         header = json.loads(members["header"].tobytes())
         if header["format"] == FORMAT and header["version"] > VERSION:
-            raise InputError(
-                f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to "
-                f"{VERSION}. Upgrade kmargin."
-            )
+            problem = f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to"
+            raise InputError(f"{problem} {VERSION}. Upgrade kmargin.")
         is_unchanged = np.array_equal(members.pop("sha256"), _digest(members))
         if header["format"] != FORMAT or header["version"] < 1 or not is_unchanged:
             raise ValueError("The format or the digest is not that of a model.")

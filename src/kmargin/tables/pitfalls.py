@@ -61,17 +61,13 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
             doubtful.append(name)
             continue
         found.append(name)
-        notes.append(
-            f"Column {name!r} {reason}, so it is left out as a name of the rows. Use --feature {quote(name)} "
-            "to include it."
-        )
+        left_out = f"Column {name!r} {reason}, so it is left out as a name of the rows"
+        notes.append(f"{left_out}. Use --feature {quote(name)} to include it.")
     if len(doubtful) > MAX_DOUBTFUL:
         return found, []
     if doubtful:
-        notes.append(
-            f"Each row has a different whole number in {listing(doubtful)}. If these name the rows, leave "
-            f"them out with --drop {quote(doubtful[0])}."
-        )
+        distinct = f"Each row has a different whole number in {listing(doubtful)}"
+        notes.append(f"{distinct}. If these name the rows, leave them out with --drop {quote(doubtful[0])}.")
     return found, doubtful
 
 
@@ -108,10 +104,7 @@ N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so man
 
 
 def has_shared_values(column: pd.Series) -> bool:
-    """Whether a column seems to identify rows that belong together, such as those of a patient.
-
-    Its values repeat, and its name is like `patient` or `id`.
-    """
+    """Whether a column seems to identify rows that belong together: it repeats values, and is named so."""
     name = str(column.name)
     if not (PERSON.search(name) or ID_NAME.search(name)) or not _is_code(column):
         return False

@@ -53,7 +53,6 @@ class Reading(NamedTuple):
 
 
 AS_DETECTED = Reading()
-AS_CSV = Reading(sep=",", decimal=".")
 
 
 def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
@@ -68,16 +67,15 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
         applies_to = ("csv", "tsv", "xlsx", "parquet") if option == "transpose" else ("csv", "tsv")
         if value not in (None, False) and form not in applies_to:
             raise InputError(f"--{option} does not apply to {file}, whose format is {form}. Leave it out.")
+    as_csv = Reading(",", ".", transpose=how.transpose)
     if form in ("csv", "tsv"):
         table = _read_text(file, decode(file, content, how.encoding, notes), form, how, notes)
     elif form == "xlsx":
-        text = _sheet_to_csv(file, content, notes)
-        table = _read_text(file, text, "csv", AS_CSV._replace(transpose=how.transpose), notes)
+        table = _read_text(file, _sheet_to_csv(file, content, notes), "csv", as_csv, notes)
     else:
         table = READERS[form](file, content)
         if how.transpose:
-            text = table.frame.to_csv(index=False)
-            table = _read_text(file, text, "csv", AS_CSV._replace(transpose=True), notes)
+            table = _read_text(file, table.frame.to_csv(index=False), "csv", as_csv, notes)
     if table.frame.empty:
         raise InputError(f"{file} has no rows of data. Give a row of column names and rows of data.")
     return table
@@ -121,8 +119,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Binary content is refused if the extension is that of a text format, unless `is_text`, because the user
-    gave its encoding.
+    Binary content is refused for a text format, unless `is_text`, because the user gave its encoding.
     """
     name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
     with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
@@ -132,10 +129,9 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             archive = zipfile.ZipFile(io.BytesIO(content))
             names = [name for name in archive.namelist() if not NO_TABLE.search(name)]
             if len(names) != 1:
-                raise InputError(
-                    f"{path.name} holds {count(len(names), 'file')}: {listing(names, 3)}. Compress only the "
-                    "file with the table, or extract it."
-                )
+                held = f"{count(len(names), 'file')}: {listing(names, 3)}"
+                advice = "Compress only the file with the table, or extract it."
+                raise InputError(f"{path.name} holds {held}. {advice}")
             name, content = names[0], archive.read(names[0])
     suffix = Path(name).suffix
     form = FORMATS.get(suffix.lower())
@@ -279,10 +275,8 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         dialect = dialect._replace(text=text, sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
-        raise InputError(
-            f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature, "
-            "and name the separator with --sep."
-        )
+        problem = f"{file} has only one column, {names[-1][:60]!r}"
+        raise InputError(f"{problem}. Give a target and at least one feature, and the separator with --sep.")
     check_unique(file, names, "row" if how.transpose else "column")
     frame = _parse(file, dialect, names=names, header=0)
     # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
@@ -314,10 +308,8 @@ def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
         if not isinstance(error, pd.errors.ParserWarning):
             reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
-        raise InputError(
-            f"{file} cannot be read as columns separated by {separators}: {reason}. "
-            "Give every row as many fields as there are names."
-        ) from error
+        problem = f"{file} cannot be read as columns separated by {separators}: {reason}"
+        raise InputError(f"{problem}. Give every row as many fields as there are names.") from error
 
 
 def to_whole(column: pd.Series) -> pd.Series:
@@ -361,8 +353,7 @@ def to_table(source: str, frame: pd.DataFrame) -> Table:
 
 def check_unique(source: str, names: Iterable[str], thing: str = "column") -> None:
     """Raises InputError if a name occurs more than once."""
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
         raise InputError(f"{source} has more than one {thing} called {listing(repeated)}. Use unique names.")
 
 
@@ -380,10 +371,8 @@ def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
     sheets = {title: sheet for title, sheet in sheets.items() if sheet.size}
     title, sheet = next(iter(sheets.items()), ("", pd.DataFrame()))
     if len(sheets) > 1:
-        notes.append(
-            f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. To use "
-            "another sheet, save it as a separate file."
-        )
+        found = f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read"
+        notes.append(f"{found}. To use another sheet, save it as a separate file.")
     has_values = (sheet != "").any(axis=1).cummax()  # from the first row on that is not empty
     return str(sheet[has_values].to_csv(header=False, index=False))
 

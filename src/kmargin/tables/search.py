@@ -44,7 +44,7 @@ class Settings:
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int | None = None  # the maximum number of repeats of the folds; None: `TableSearch.max_repeats`
+    repeats: int | None = None  # the maximum number of repeats of the folds; None: 5, or 1 if fits take long
     nested: bool = True
     permutations: int = 0
     pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
@@ -104,10 +104,10 @@ class TableSearch:
         groups, has_medians = dataset.groups, dataset.roles.impute is not None
         self.learn = partial(learn_scaling, impute=has_medians, standardize=settings.standardize)
         self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
-        class_weight = "balanced" if settings.balanced else None
         with blame_input():
             self.blueprint.check()
-            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
+            weighting = "balanced" if settings.balanced else None
+            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, weighting)
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
         codes = self.samples.codes
@@ -116,20 +116,19 @@ class TableSearch:
         counts = np.bincount(codes)
         # the class with the fewest rows or groups, how many it has, and what they are called
         self.rarest, self.n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
-        self.row_label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
+        label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
+        self.row_label = label
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
-        self.n_folds, rows = min(settings.cv, self.n_rarest), count(self.n_rarest, self.row_label)
+        self.n_folds = min(settings.cv, self.n_rarest)
         if self.n_folds == 1:
-            raise InputError(
-                f"Class {self.rarest!r} has only one {self.row_label}, but cross-validation needs at least "
-                f"two. Give more {self.row_label}s of that class, or remove it."
-            )
+            problem = f"Class {self.rarest!r} has only one {label}, but cross-validation needs at least two"
+            raise InputError(f"{problem}. Give more {label}s of that class, or remove it.")
         if self.n_folds < settings.cv:
-            note = f"Class {self.rarest!r} has {rows}: {self.n_folds} folds instead of {settings.cv}."
-            self.notes.append(note)
+            rare = f"Class {self.rarest!r} has {count(self.n_rarest, label)}"
+            self.notes.append(f"{rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a model as --scoring says."""
@@ -138,10 +137,9 @@ class TableSearch:
         except NotYetCalibrated:
             raise
         except (ValueError, AttributeError) as error:
-            raise InputError(
-                f"--scoring {self.settings.scoring} is not applicable to this model "
-                f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
-            ) from error
+            reason = str(error).splitlines()[0]
+            problem = f"--scoring {self.settings.scoring} is not applicable to this model ({reason})"
+            raise InputError(f"{problem}. Try accuracy, balanced_accuracy or f1_macro.") from error
 
     def folds(self, repeat: int) -> list[scores.Fold]:
         """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
@@ -169,13 +167,6 @@ class TableSearch:
     def model_at(self, fit: GridFit, row: int, column: int) -> FoldModel:
         """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
-
-    @property
-    def max_repeats(self) -> int:
-        """The maximum number of repeats of the folds: --repeats, or by default 5; 1 if fits take long."""
-        n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        default = 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_REPEATS
-        return default if self.settings.repeats is None else self.settings.repeats
 
     def fit(self, choice: "Choice", n_best: int) -> tuple[Scaling, FoldModel, dict[str, Worth]]:
         """Fit to all rows; return the scaling, the model, and the cost of dropping each unit, by its name.
@@ -245,7 +236,10 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
     settings = search.settings
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
-    most = n_repeats or (search.max_repeats if is_open else 1)
+    n_classifiers = len(class_pairs(len(search.samples.classes), settings.multi_class))
+    is_slow = search.is_large or n_classifiers >= MANY_CLASSIFIERS
+    max_repeats = settings.repeats or (1 if is_slow else MAX_REPEATS)
+    most = n_repeats or (max_repeats if is_open else 1)
     for _ in range(MAX_GROWTHS + 1):
         first = search.cross_validate(Cs, ks)
         table = first.table
@@ -266,7 +260,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         table = replace(table, scores=np.concatenate([table.scores, repeated.scores]))
         before, at = at, choose_from(table, settings)
         n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
-    has_settled = not is_open or search.max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
+    has_settled = not is_open or max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
     return Choice(*at, table, first, n_done, has_settled, is_open)
 
 
@@ -286,9 +280,8 @@ def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
     for k in (*given, *(settings.ks if isinstance(settings.ks, list) else [])):
         if not n_fixed <= k <= n_available:
             kept = f", of which --keep puts {n_fixed} into every model" if n_fixed else ""
-            raise InputError(
-                f"k = {k} is not possible with {n_available} {label}{kept}. Use {n_fixed} to {n_available}."
-            )
+            problem = f"k = {k} is not possible with {n_available} {label}{kept}"
+            raise InputError(f"{problem}. Use {n_fixed} to {n_available}.")
     with blame_input():
         Cs = validation.resolve_Cs(list(DEFAULT_CS if settings.Cs is None else settings.Cs))
         if settings.k is not None and settings.ks is None:
