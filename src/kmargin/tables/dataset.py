@@ -71,7 +71,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     row_names, doubtful = pitfalls.find_row_names(features, roles.mentioned, notes)
     features = features.drop(columns=row_names)
     if features.shape[1] == 0:
-        raise InputError(f"Besides {target!r} there is no column to use as a feature. Give at least one.")
+        raise InputError(f"Besides the target {target!r} there is no column to use as a feature. Add one.")
     encoding = learn_encoding(features, roles)
     X = encoding.matrix(features)
     groups = group_labels = None

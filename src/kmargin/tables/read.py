@@ -275,8 +275,8 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         dialect = dialect._replace(text=text, sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
-        problem = f"{file} has only one column, {names[-1][:60]!r}"
-        raise InputError(f"{problem}. Give a target and at least one feature, and the separator with --sep.")
+        problem = f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature"
+        raise InputError(f"{problem}, and name the separator with --sep.")
     check_unique(file, names, "row" if how.transpose else "column")
     frame = _parse(file, dialect, names=names, header=0)
     # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
@@ -354,7 +354,8 @@ def to_table(source: str, frame: pd.DataFrame) -> Table:
 def check_unique(source: str, names: Iterable[str], thing: str = "column") -> None:
     """Raises InputError if a name occurs more than once."""
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
-        raise InputError(f"{source} has more than one {thing} called {listing(repeated)}. Use unique names.")
+        problem = f"{source} has more than one {thing} called {listing(repeated)}"
+        raise InputError(f"{problem}. Give each a unique name.")
 
 
 # Other formats
