@@ -186,9 +186,9 @@ def test_a_row_of_classes_in_a_table_on_its_side_is_the_target(tmp_path):
 
 def labelled(tmp_path, labels, table=None, **more):
     labels.to_csv(tmp_path / "pheno.csv", index=False)
-    if table is None:
-        table = read_table(write_genes(tmp_path / "g.tsv"), Reading(transpose=True))
-    return join_labels(table, tmp_path / "pheno.csv", **more)
+    table = table or read_table(write_genes(tmp_path / "g.tsv"), Reading(transpose=True))
+    how = {"id": None, "target": None, "wanted": [], "all_rows": False} | more
+    return join_labels(table, tmp_path / "pheno.csv", **how)
 
 
 LABELS = pd.DataFrame({"sample": GENES.index, "diagnosis": OUTCOME})

@@ -363,7 +363,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
         ("repeats of the folds", f"{choice.n_repeats}{at_most}"),
         ("score", settings.scoring),
         ("scaling", "standard deviation 1" if settings.standardize else "none"),
-        ("missing values", "replaced by medians" if dataset.impute else "none"),
+        ("missing values", "replaced by medians" if dataset.roles.impute else "none"),
         ("text columns", f"{n_encoded}, one feature per value" if n_encoded else "none"),
         ("row weights", "from a column" if dataset.weights is not None else "none"),
         ("class weights", "balanced" if settings.balanced else "none"),
@@ -375,9 +375,9 @@ def together_text(dataset: Dataset) -> str:
     """Which rows stay together, so that none is a training row while another is a test row."""
     if dataset.groups is None:
         return "none"
-    if dataset.grouped_by is None:
+    if dataset.roles.grouped_by is None:
         return "rows with the same features"
-    return f"by column {dataset.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
+    return f"by column {dataset.roles.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 
 # Text that a spreadsheet would run as a formula. A sign before mere letters, digits and spaces is harmless.

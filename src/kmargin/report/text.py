@@ -286,7 +286,7 @@ def all_features_text(analysis: Analysis) -> str:
 
 def groups_text(analysis: Analysis) -> str:
     """The accuracy in each group of rows, or its quartiles over many groups; empty without groups."""
-    results, by = results_by_group(analysis), analysis.dataset.grouped_by
+    results, by = results_by_group(analysis), analysis.dataset.roles.grouped_by
     if not results:
         return ""
     if len(results) <= MAX_NAMES:
@@ -383,7 +383,7 @@ def halves_sentence(analysis: Analysis) -> str:
         "reach even 100 % by chance"
     )
     return (
-        f"`halves`: the proportion of {analysis.stability.n_halves} random halves of the rows on which the "
+        f"`halves`: the proportion of {2 * selection.n_pairs} random halves of the rows on which the "
         f"feature is chosen with the same k and C. {by_chance} (see `kmargin stability`)."
     )
 
@@ -398,7 +398,7 @@ def grid_text(values: Sequence[float]) -> str:
 def stability_headline(stability: Stability) -> str:
     """How many features are stable, that is, selected on enough random halves of the rows."""
     selection, labels = stability.selection, stability.counted.unit_label
-    share = f"{100 * selection.threshold_:.4g} % of {stability.n_halves} random halves of the rows"
+    share = f"{100 * selection.threshold_:.4g} % of {2 * selection.n_pairs} random halves of the rows"
     found = stability.stable
     if not found:
         hint = (

@@ -42,8 +42,7 @@ def load_model(path: str | Path) -> "TableModel":
     --------
     save_model : Saves a model; its example loads it again.
     """
-    model: TableModel = _model_file().load(path)
-    return model
+    return _model_file().load(path)
 
 
 def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
@@ -84,8 +83,7 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    written: Path = _model_file().save(model, path, target)
-    return written
+    return _model_file().save(model, path, target)
 
 
 def _model_file() -> Any:
@@ -93,7 +91,6 @@ def _model_file() -> Any:
     try:
         from kmargin.tables import model_file
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"Saved models need {error.name}, which is not installed. Run: pip install 'kmargin[cli]'"
-        ) from error
+        advice = "which is not installed. Run: pip install 'kmargin[cli]'"
+        raise InputError(f"Saved models need {error.name}, {advice}") from error
     return model_file

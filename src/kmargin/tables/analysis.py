@@ -36,9 +36,6 @@ class Difference(NamedTuple):
     error: float
 
 
-# The honest score
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Assessment(HonestScore):
     """The score on held-out rows, with the decision values and probabilities of all rows.
@@ -69,13 +66,9 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     """Score models on held-out rows, by nested cross-validation and with a permutation test if requested."""
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
     is_nested = settings.nested and choice.had_alternatives
-    if is_nested and search.class_counts.min() < MIN_FOR_NESTED:
-        rare = search.samples.classes[search.class_counts.argmin()].item()
-        unit = "rows" if dataset.groups is None else "groups"
-        search.notes.append(
-            f"Class {rare!r} has 2 {unit}, too few to choose k and C without one of them: the score reported "
-            "is of the rows they were chosen on, and too optimistic."
-        )
+    if is_nested and search.n_rarest < MIN_FOR_NESTED:
+        few = f"Class {search.rarest!r} has 2 {search.row_label}s, too few to choose k and C without one"
+        search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
         is_nested = False
     found = evaluate_held_out(search, choice, is_nested)
     if settings.kernel is None and choice.k < n_available:
@@ -87,10 +80,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
         return found
 
     def highest(searched: CrossValidation) -> float:
-        """The highest mean score over all values of C, and over those of k unless k was given.
-
-        The highest of many scores is too optimistic, but equally so for the original and permuted labels.
-        """
+        """The highest mean score: too optimistic, but equally so for the original and permuted labels."""
         columns = slice(None) if settings.k is None else [choice.column]
         return float(searched.scores[:, :, columns].mean(axis=0).max())
 
@@ -148,9 +138,6 @@ def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any
         yield fold, model, folds.inputs(number)
 
 
-# Stability
-
-
 @dataclass(frozen=True)
 class Stability:
     """The result of stability selection on a table, with the k and C that it used."""
@@ -159,10 +146,6 @@ class Stability:
     selection: StabilitySelection
     k: int
     C: float
-
-    @property
-    def n_halves(self) -> int:
-        return int(2 * self.selection.n_pairs)
 
     @property
     def stable(self) -> list[str]:
@@ -185,37 +168,20 @@ def measure_stability(
     k = n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2) if k is None else k
     if not n_fixed < k < n_units:
         kept = f", of which --keep fixes {n_fixed}," if n_fixed else ""
-        raise InputError(
-            f"--k {k} of {n_units} {counted.unit_label}{kept} leaves nothing to choose. Use a k above "
-            f"{n_fixed} and below {n_units}, or give more columns."
-        )
+        problem = f"--k {k} of {n_units} {counted.unit_label}{kept} leaves nothing to choose"
+        raise InputError(f"{problem}. Use a k above {n_fixed} and below {n_units}, or give more columns.")
     C = stability_C(len(dataset.y), n_units) if C is None else C
-    model: Any = SparseSVC(
-        k,
-        C=C,
-        multi_class=settings.multi_class,
-        shared=settings.shared,
-        class_weight="balanced" if settings.balanced else None,
-        **counted.request._asdict(),
-    )
+    model: Any = SparseSVC(k, C=C, multi_class=settings.multi_class, shared=settings.shared)
+    model.set_params(class_weight="balanced" if settings.balanced else None, **counted.request._asdict())
     has_gaps = bool(np.isnan(dataset.X).any())
     if has_gaps:
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         model = make_pipeline(imputer, *[StandardScaler()] * settings.standardize, model)
-    selection = StabilitySelection(
-        model,
-        standardize=settings.standardize and not has_gaps,
-        n_jobs=settings.jobs,
-        random_state=settings.seed,
-        verbose=settings.verbose,
-        **options,
-    )
+    options |= {"n_jobs": settings.jobs, "random_state": settings.seed, "verbose": settings.verbose}
+    selection = StabilitySelection(model, standardize=settings.standardize and not has_gaps, **options)
     with blame_input():
         selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
-
-
-# The whole analysis
 
 
 class Neighbour(NamedTuple):
@@ -276,26 +242,17 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
     if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
-        search.notes.append(
-            f"The largest k of --ks, {max(settings.ks)} of {search.n_available:,} {search.unit_label}, "
-            "scores best. Add larger ones: they may do better."
-        )
+        largest = f"{max(settings.ks)} of {search.n_available:,} {search.unit_label}, scores best"
+        search.notes.append(f"The largest k of --ks, {largest}. Add larger ones: they may do better.")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scaling, fitted, worths = search.fit(choice, n_best=2)
     parameters = {"k": choice.k, "C": choice.C, "shared": settings.shared}
     parameters |= search.counted.request._asdict() if settings.kernel is None else {}
-    model = TableModel(
-        dataset.target,
-        dataset.encoding,
-        scaling,
-        fitted,
-        parameters,
-        fitted.calibration_,
-        ranges=np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)]),
-        id=dataset.id,
-    )
-    model = replace(model, seen=note_rows(dataset.X, model.used_features))
+    model = TableModel(dataset.target, dataset.encoding, scaling, fitted, parameters, fitted.calibration_)
+    ranges = np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)])
+    seen = note_rows(dataset.X, model.used_features)
+    model = replace(model, seen=seen, ranges=ranges, id=dataset.roles.id)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit of the final model has raised the same warnings
         assessment = assess(search, choice)
@@ -366,19 +323,14 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
     steps: list[Step] = []
     for at in reversed(range(len(ks))):
         columns = np.flatnonzero(path.coefs[at].any(axis=0))
-        units, before = search.counted.labels_of(columns), steps[-1].units if steps else []
-        is_right = path.predict(X, ks[at]) == dataset.y
-        score, error = (None, None) if table is None else table.at(Cs[-1], ks[at])
-        step = Step(
-            k=ks[at],
-            features=[names[j] for j in columns],
-            units=units,
-            training_accuracy=float(np.average(is_right, weights=dataset.weights)),
-            objective=float(path.objectives[at].mean()),
-            enters=[name for name in units if name not in before],
-            leaves=sorted(set(before) - set(units)),
-            score=score,
-            error=error,
-        )
+        features, units = [names[j] for j in columns], search.counted.labels_of(columns)
+        is_right, objective = path.predict(X, ks[at]) == dataset.y, float(path.objectives[at].mean())
+        accuracy = float(np.average(is_right, weights=dataset.weights))
+        before = steps[-1].units if steps else []
+        enters, leaves = [name for name in units if name not in before], sorted(set(before) - set(units))
+        step = Step(ks[at], features, units, accuracy, objective, enters, leaves)
+        if table is not None:
+            score, error = table.at(Cs[-1], ks[at])
+            step = step._replace(score=score, error=error)
         steps.append(step)
     return steps

@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import InputError, blame_input, count, listing, nearest
-from kmargin.tables.read import Table, parse_numbers, read_table
+from kmargin.tables.read import Table, check_unique, parse_numbers, read_table
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
 CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
+MAX_CATEGORIES = 50  # a text column of more values than this, and than half its rows, is refused
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
@@ -61,8 +63,7 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 def check_finite(frame: pd.DataFrame) -> None:
     """Raises InputError if numbers are infinite or above `LARGEST`."""
     numeric = [name for name in frame.columns if kind_of(frame[name]) == "number"]
-    found = [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]
-    if found:
+    if found := [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]:
         raise InputError(
             f"Column {listing(found)} holds infinite values or numbers beyond {LARGEST:g}, perhaps a code "
             "for missing values. Replace them, or leave the column out with --drop."
@@ -100,10 +101,8 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     if not texts & set(wanted) and not (is_matrix and len(texts) == len(frame) > frame.shape[1] > 2):
         return ""
     found = listing(sorted(texts & set(wanted)), 3) or count(len(texts), "name")
-    return (
-        f"With {found} in its first column the table seems to have its features in rows: add --transpose, "
-        "and --labels FILE if the classes are in a separate file."
-    )
+    seems = f"With {found} in its first column the table seems to have its features in rows"
+    return f"{seems}: add --transpose, and --labels FILE if the classes are in a separate file."
 
 
 # Features as numbers
@@ -117,29 +116,25 @@ class Encoding:
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the values of each text column
 
     @property
+    def parts(self) -> list[tuple[str, str | None]]:
+        """For each feature its column, and its value of a text column; None for the whole column."""
+        return [(column, value) for column in self.columns for value in self.categories.get(column, (None,))]
+
+    @property
     def feature_names(self) -> list[str]:
-        return [name for column in self.columns for name in self.names_of(column)]
+        return [column if value is None else f"{column}={value}" for column, value in self.parts]
 
     @property
     def sources(self) -> list[str]:
         """The column that each feature encodes."""
-        return [column for column in self.columns for _ in self.names_of(column)]
-
-    def names_of(self, column: str) -> list[str]:
-        """Return the names of the features that a column is encoded as."""
-        values = self.categories.get(column)
-        return [column] if values is None else [f"{column}={value}" for value in values]
+        return [column for column, _ in self.parts]
 
     def matrix(self, frame: pd.DataFrame) -> Matrix:
         """Return the matrix of features: NaN for missing numbers, all zeros for a missing or unknown text."""
-        blocks = []
-        for column in self.columns:
-            if column in self.categories:
-                texts = to_texts(frame[column])
-                blocks += [(texts == value).astype(np.float64) for value in self.categories[column]]
-            else:
-                blocks.append(to_numbers(frame[column]))
-        return np.column_stack(blocks) if blocks else np.empty((len(frame), 0))
+        encoded = {name: to_texts(frame[name]) for name in self.categories}
+        encoded |= {name: to_numbers(frame[name]) for name in self.columns if name not in self.categories}
+        features = [encoded[name] if value is None else encoded[name] == value for name, value in self.parts]
+        return np.column_stack(features).astype(np.float64, copy=False)
 
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
         """Return the matrix of features of a new table, whose columns are found by name, and notes.
@@ -152,10 +147,8 @@ class Encoding:
         if absent and not table.absent_is_zero:
             others = [name for name in table.frame.columns if name not in self.columns]
             hint = explain_transposed(table.frame, absent) or nearest(absent[0], others)
-            raise InputError(
-                f"The table lacks {len(absent):,} of the {count(len(columns), 'column')} that the model "
-                f"needs: {listing(absent)}. {hint}"
-            )
+            missing = f"{len(absent):,} of the {count(len(columns), 'column')}"
+            raise InputError(f"The table lacks {missing} that the model needs: {listing(absent)}. {hint}")
         frame, notes = table.frame.reindex(columns=columns, fill_value=0.0), []
         for name in columns:
             if name not in self.categories:
@@ -170,18 +163,16 @@ class Encoding:
 
 def _numbers_of(column: pd.Series) -> Vector:
     """Return numbers, or texts of numbers, as numbers."""
-    kind, example, numbers = kind_of(column), "", None
-    if kind == "text":
-        numbers = parse_numbers(pd.Series(to_texts(column), dtype=object))
-        example = f", such as {first_text(column)!r}"
-    elif kind == "number":
-        numbers = column
+    kind = kind_of(column)
+    if kind == "number":
+        return to_numbers(column)
+    numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else None
     if numbers is not None:
         return to_numbers(numbers)
     check_measured(column)
-    raise InputError(
-        f"Column {column.name!r} holds {kind}{example}, but the model was fitted to numbers. Give numbers."
-    )
+    example = f", such as {first_text(column)!r}" if kind == "text" else ""
+    held = f"Column {column.name!r} holds {kind}{example}"
+    raise InputError(f"{held}, but the model was fitted to numbers. Give numbers.")
 
 
 @dataclass(frozen=True)
@@ -244,6 +235,40 @@ class Roles(NamedTuple):
         return {*self.features, *self.keep, *(text.rpartition("=")[0] for text in self.signs)}
 
 
+def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
+    """Return the encoding of these columns; refuse columns that cannot be encoded as numbers."""
+    kinds = {name: kind_of(features[name]) for name in features.columns}
+    for name, kind in kinds.items():
+        if kind == "text":
+            check_measured(features[name])
+        elif kind != "number":
+            raise InputError(f"Column {name!r} holds {kind}, not numbers. Drop it with --drop {quote(name)}.")
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    if texts and roles.encode is None:
+        raise InputError(
+            f"The table has text instead of numbers in {listing(texts)}, such as "
+            f"{first_text(features[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
+            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
+        )
+    for name in texts:
+        n_distinct, n_rows = features[name].nunique(), len(features)
+        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
+            raise InputError(
+                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
+                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
+                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
+            )
+    if roles.impute is None:
+        check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
+    if empty := [name for name in features.columns if features[name].isna().all()]:
+        raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
+    check_finite(features)
+    categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
+    encoding = Encoding(tuple(features.columns), categories)
+    check_unique("--encode onehot", encoding.feature_names, "feature")
+    return encoding
+
+
 @dataclass(frozen=True)
 class CountedFeatures:
     """The features of a data set, and the units that k counts.
@@ -255,10 +280,7 @@ class CountedFeatures:
     labels: tuple[str, ...]  # for each feature, the name of its unit
     unit_label: str  # what the units are called: features, variables or groups
     request: UnitRequest  # the constraints, with features given by their positions
-
-    @cached_property
-    def units(self) -> Units:
-        return self.request.resolve(len(self.names))
+    units: Units
 
     @cached_property
     def always_in(self) -> Flags:
@@ -291,33 +313,26 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
     for kind in (labels, names, sources):
         places |= pd.Series(kind).groupby(kind, sort=False).indices
 
-    def find(name: str, option: str) -> list[int]:
-        if name not in places:
-            raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
-        return list(map(int, places[name]))
+    def find(wanted: Sequence[str], option: str) -> list[int]:
+        for name in wanted:
+            if name not in places:
+                raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+        return [int(place) for name in wanted for place in places[name]]
 
     signs: dict[int, str] = {}
     for text in roles.signs:
         name, _, sign = text.rpartition("=")
         if sign not in ("+", "-"):
-            raise InputError(
-                f"--sign {text} is not of the form feature=sign. Write it as --sign age=+ or --sign age=-."
-            )
-        for place in find(name, "--sign"):
+            raise InputError(f"--sign {text} is not of the form feature=sign. Write it as age=+ or age=-.")
+        for place in find([name], "--sign"):
             if signs.setdefault(place, sign) != sign:
-                raise InputError(
-                    f"--sign gives {name!r} both + and -. Use one of them, or leave it out to allow either."
-                )
-    request = UnitRequest(
-        groups=None if unit_label == "features" else list(labels),
-        keep=[place for name in roles.keep for place in find(name, "--keep")],
-        avoid=[place for name in roles.avoid for place in find(name, "--avoid")],
-        signs=signs,
-    )
+                raise InputError(f"--sign gives {name!r} both + and -. Use one of them, or neither.")
+    groups = None if unit_label == "features" else labels
+    request = UnitRequest(groups, find(roles.keep, "--keep"), find(roles.avoid, "--avoid"), signs)
     with blame_input():
         request = request.by_place(len(names), names)
-        request.resolve(len(names), names)
-    return CountedFeatures(tuple(names), tuple(labels), unit_label, request)
+        units = request.resolve(len(names), names)
+    return CountedFeatures(tuple(names), tuple(labels), unit_label, request, units)
 
 
 def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
@@ -334,11 +349,9 @@ def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
                 "separator between the group and the rest of the name, such as _ for site_a and site_b."
             )
         group_of |= {column: column for column in columns if column in set(group_of.values())}
-    unknown = [name for name in group_of if name not in columns]
-    if unknown:
-        raise InputError(
-            f"--groups names {listing(unknown)}, which is not a feature. {nearest(unknown[0], columns)}"
-        )
+    if unknown := [name for name in group_of if name not in columns]:
+        hint = nearest(unknown[0], columns)
+        raise InputError(f"--groups names {listing(unknown)}, which is not a feature. {hint}")
     groups, alone = set(group_of.values()), encoding.feature_names if roles.each_value else encoding.sources
     alone = [f"{name} (by itself)" if name in groups else name for name in alone]
     return [group_of.get(column, name) for column, name in zip(encoding.sources, alone, strict=True)]
@@ -348,10 +361,8 @@ def read_groups(path: Path) -> dict[str, str]:
     """Return the group of each feature from a file with columns feature and group."""
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
-        raise InputError(
-            f"--groups: {path.name} has columns {listing(list(frame.columns))}. "
-            "It needs two columns, called feature and group."
-        )
+        given = listing(list(frame.columns))
+        raise InputError(f"--groups: {path.name} has columns {given}. It needs two: feature and group.")
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():
         raise InputError(

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,20 +14,14 @@ from kmargin.tables.columns import (
     CountedFeatures,
     Encoding,
     Roles,
-    check_finite,
-    check_measured,
-    check_missing,
     count_features,
     explain_transposed,
-    first_text,
     kind_of,
+    learn_encoding,
     to_numbers,
     to_texts,
 )
 from kmargin.tables.read import Table, check_unique, read_table, to_whole
-
-# A text column is refused if it has more than this many values and more than half as many as rows.
-MAX_CATEGORIES = 50
 
 
 class Dataset(NamedTuple):
@@ -37,25 +30,22 @@ class Dataset(NamedTuple):
     X: Matrix  # NaN where a number is missing
     y: np.ndarray
     target: str
+    roles: Roles  # as requested, but `id` is also set if a column turned out to name the rows
     encoding: Encoding
     counted: CountedFeatures  # the features, and what k counts
     rows: Indices  # numbers of the rows in the file, from 1
     weights: Vector | None
     ids: np.ndarray | None  # the name of each row
-    impute: bool  # whether missing numbers are replaced by medians
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # the group of each row; rows of a group stay together in folds
-    grouped_by: str | None = None  # the column that defines the groups; if None, groups are duplicate rows
-    group_labels: np.ndarray | None = None  # the value of each row in the column `grouped_by`
-    id: str | None = None  # the column that names the rows
+    groups: Indices | None = None  # the group of each row: those of equal rows or by `roles.grouped_by`
+    group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
 
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Return the data set with only these rows."""
         per_row = ("X", "y", "rows", "weights", "ids", "groups", "group_labels")
-        fields: dict[str, Any] = {name: getattr(self, name) for name in per_row}
-        fields = {name: values[rows] for name, values in fields.items() if values is not None}
-        return self._replace(**fields)
+        given: dict[str, Any] = {name: getattr(self, name) for name in per_row}
+        return self._replace(**{name: all[rows] for name, all in given.items() if all is not None})
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
@@ -66,10 +56,8 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     has_label = np.array([bool(text and text.strip()) for text in to_texts(frame[target])])
     if not has_label.any():
         raise InputError(f"The target column {target!r} has no values at all. Choose another with --target.")
-    if not has_label.all():
-        notes.append(
-            f"{count(int((~has_label).sum()), 'row')} without a label in column {target!r} left out."
-        )
+    if n_unlabelled := int((~has_label).sum()):
+        notes.append(f"{count(n_unlabelled, 'row')} without a label in column {target!r} left out.")
         frame = frame[has_label]
     weights = None
     if roles.weights is not None:
@@ -82,7 +70,9 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     features = frame[[name for name in frame.columns if name not in taken]]
     row_names, doubtful = pitfalls.find_row_names(features, roles.mentioned, notes)
     features = features.drop(columns=row_names)
-    encoding = _learn_encoding(features, target, roles)
+    if features.shape[1] == 0:
+        raise InputError(f"Besides the target {target!r} there is no column to use as a feature. Add one.")
+    encoding = learn_encoding(features, roles)
     X = encoding.matrix(features)
     groups = group_labels = None
     if roles.grouped_by is not None:
@@ -106,18 +96,16 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         X=X,
         y=y,
         target=target,
+        roles=roles._replace(id=id),
         encoding=encoding,
         counted=count_features(encoding, roles),
         rows=places + 1,
         weights=weights,
         ids=None if ids is None else ids.to_numpy()[places],
-        impute=roles.impute is not None,
         notes=tuple(notes),
         warnings=warnings,
         groups=groups,
-        grouped_by=roles.grouped_by,
         group_labels=group_labels,
-        id=id,
     )
 
 
@@ -150,10 +138,8 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
     is_valid = np.isfinite(weights) & (weights >= 0)
     if not is_valid.all() or not weights.any():
         bad = is_valid.argmin()  # the first row if all weights are 0
-        raise InputError(
-            f"--weights: row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}. "
-            "Give numbers >= 0, some of them above 0; 0 leaves a row out."
-        )
+        held = f"row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}"
+        raise InputError(f"--weights: {held}. Give numbers >= 0, some of them above 0; 0 leaves a row out.")
     return weights
 
 
@@ -161,63 +147,13 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
     """Return the number and the name of the group of each row."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
-        raise InputError(
-            f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}. Fill in values; "
-            "give a row that belongs to no other a value of its own."
-        )
+        found = f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}"
+        raise InputError(f"{found}. Fill in values; give a row that belongs to no other a value of its own.")
     texts = to_texts(column).astype(str)
     names, groups = np.unique(texts, return_inverse=True)
-    notes.append(
-        f"{len(groups):,} rows form {len(names):,} groups by {name!r}, which stay together in folds and "
-        "halves. Intervals count groups, not rows."
-    )
+    formed = f"{len(groups):,} rows form {len(names):,} groups by {name!r}"
+    notes.append(f"{formed}, which stay together in folds and halves. Intervals count groups, not rows.")
     return groups, texts
-
-
-def _learn_encoding(features: pd.DataFrame, target: str, roles: Roles) -> Encoding:
-    if features.shape[1] == 0:
-        raise InputError(
-            f"Besides the target {target!r} there is no column to use as a feature. Give at least one."
-        )
-    texts = _text_columns(features, roles.encode)
-    if roles.impute is None:
-        check_missing(features, "Fill them with --impute median, or leave out the columns with --drop.")
-    empty = [name for name in features.columns if features[name].isna().all()]
-    if empty:
-        raise InputError(f"Column {listing(empty)} has no values at all. Leave it out with --drop.")
-    check_finite(features)
-    categories = {name: tuple(sorted({*to_texts(features[name])} - {None})) for name in texts}
-    encoding = Encoding(tuple(features.columns), categories)
-    check_unique("--encode onehot", encoding.feature_names, "feature")
-    return encoding
-
-
-def _text_columns(frame: pd.DataFrame, encode: str | None) -> list[str]:
-    """Return the names of the text columns; refuse columns that cannot be encoded as numbers."""
-    kinds = {name: kind_of(frame[name]) for name in frame.columns}
-    for name, kind in kinds.items():
-        if kind not in ("number", "text"):
-            raise InputError(
-                f"Column {name!r} holds {kind}, not numbers. Leave it out with --drop {quote(name)}."
-            )
-    texts = [name for name, kind in kinds.items() if kind == "text"]
-    for name in texts:
-        check_measured(frame[name])
-    if texts and encode is None:
-        raise InputError(
-            f"The table has text instead of numbers in {listing(texts)}, such as "
-            f"{first_text(frame[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
-            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
-        )
-    for name in texts:
-        n_distinct, n_rows = frame[name].nunique(), len(frame)
-        if n_distinct > MAX_CATEGORIES and 2 * n_distinct > n_rows:
-            raise InputError(
-                f"Column {name!r} holds {n_distinct:,} different texts in {n_rows:,} rows, so it is a name "
-                f"rather than a feature. Use --id {quote(name)} to copy it to the predictions, --drop "
-                f"{quote(name)}, or --rows-grouped-by {quote(name)} if it names, for example, patients."
-            )
-    return texts
 
 
 def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
@@ -249,9 +185,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
     """Replace each label by its most frequent spelling, among those that differ only by case or blanks."""
     counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    spellings: dict[str, list[str]] = {}
-    for text in counts.index:
-        spellings.setdefault(spelling(text), []).append(text)
+    spellings = counts.groupby(spelling, sort=False).groups
     notes += [
         f"{listing(same)} in column {name!r} differ only by case or blanks and are treated as one class, "
         f"{same[0].strip()!r}. Rename them if they are different classes."
@@ -266,16 +200,8 @@ def spelling(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-# Labels in a separate file
-
-
 def join_labels(
-    table: Table,
-    path: Path,
-    id: str | None = None,
-    target: str | None = None,
-    wanted: Collection[str] = (),
-    all_rows: bool = False,
+    table: Table, path: Path, id: str | None, target: str | None, wanted: Collection[str], all_rows: bool
 ) -> Table:
     """Return the table with the target, and other wanted columns, joined to it from a file of labels.
 
@@ -285,8 +211,7 @@ def join_labels(
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
-    names = table.row_names if own is None else table.frame[own]
-    assert names is not None
+    names: Any = table.row_names if own is None else table.frame[own]
     labels = labels[labels[key].notna()]
     ids, keys = pd.Series(to_texts(names)), pd.Index(to_texts(labels.pop(key)))
     check_unique(f"--labels: {file}", keys, "row")
@@ -303,54 +228,40 @@ def join_labels(
             f"Not used as features: {listing(list(rest))} of {file}, for columns of a label file may "
             "describe the outcome itself. Move them into the table to use them."
         )
-    if not is_labelled.all():
-        without = ids[~is_labelled]
-        done = "predicted anyway" if all_rows else "left out"
-        notes.append(
-            f"{file} has no label for {count(len(without), 'row')}, {done}: {listing(list(without), 3)}."
-        )
+    if without := list(ids[~is_labelled]):
+        rows = count(len(without), "row") + (", predicted anyway" if all_rows else ", left out")
+        notes.append(f"{file} has no label for {rows}: {listing(without, 3)}.")
     if unused := sorted(set(keys) - set(ids)):
-        notes.append(
-            f"The table has no row for {count(len(unused), 'label')} of {file}: {listing(unused, 3)}."
-        )
-    rows = np.arange(len(ids)) if all_rows else np.flatnonzero(is_labelled)
-    found = labels[taken].set_axis(keys).reindex(ids[rows]).reset_index(drop=True)
+        unused_labels = count(len(unused), "label")
+        notes.append(f"The table has no row for {unused_labels} of {file}: {listing(unused, 3)}.")
+    kept = is_labelled | all_rows
+    found = labels[taken].set_axis(keys).reindex(ids[kept]).reset_index(drop=True)
     frame = table.frame if own in (None, id) else table.frame.drop(columns=own)
-    return table._replace(
-        frame=pd.concat([frame.iloc[rows].reset_index(drop=True), found], axis=1),
-        target=target,
-        notes=(*table.notes, *notes),
-        row_names=pd.Series(names.to_numpy()[rows], name="id"),
-    )
+    frame = pd.concat([frame[kept].reset_index(drop=True), found], axis=1)
+    row_names = pd.Series(names.to_numpy()[kept], name="id")
+    return table._replace(frame=frame, target=target, notes=(*table.notes, *notes), row_names=row_names)
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
     """Return the columns of the table (None: its row names) and of the labels by which rows are matched."""
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
-        raise InputError(
-            f"--id: neither {file} nor the table has a column {id!r}. {nearest(id, labels.columns)}"
-        )
-    if id in frame.columns:
-        owns: dict[str | None, pd.Series] = {id: frame[id]}
-    elif table.row_names is not None:
-        owns = {None: table.row_names}
+        hint = nearest(id, labels.columns)
+        raise InputError(f"--id: neither {file} nor the table has a column {id!r}. {hint}")
+    if table.row_names is not None and id not in frame.columns:
+        ours: dict[str | None, np.ndarray] = {None: to_texts(table.row_names)}
     else:
-        texts = frame.select_dtypes(exclude="number").columns
-        owns = {
-            name: frame[name]
-            for name in (*frame.columns.intersection(labels.columns), frame.columns[0], *texts)
-        }
+        shared, texts = frame.columns.intersection(labels.columns), frame.select_dtypes(exclude="number")
+        owns = [id] if id in frame.columns else [*shared, frame.columns[0], *texts.columns]
+        ours = {own: to_texts(frame[own]) for own in owns}
     keys = [id] if id is not None and id in labels.columns else list(labels.columns)
-    ours = {own: to_texts(column) for own, column in owns.items()}
     theirs = {key: to_texts(labels[key]) for key in keys}
-    n_common = {(own, key): len({*ours[own]} & {*theirs[key]} - {None}) for key in keys for own in owns}
+    n_common = {(own, key): len({*ours[own]} & {*theirs[key]} - {None}) for key in keys for own in ours}
     own, key = max(n_common, key=n_common.__getitem__)
     if n_common[own, key] == 0:
         in_table, in_file = listing(list(ours[own][:2])), listing(list(theirs[key][:2]))
         raise InputError(
             f"No row of the table has a name in {file}: {in_table} in the table, {in_file} in {file}. Give "
-            "both the same names, in a column that --id names; if the table has its features in rows, add "
-            "--transpose."
+            "both the same names, in the column of --id, or, with features in rows, add --transpose."
         )
     return own, key

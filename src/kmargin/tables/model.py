@@ -7,19 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
-from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.labels import machine_names
 from kmargin.core.validation import InputError, count, listing
-from kmargin.estimators.cv import CrossValidated, FoldModel
-from kmargin.fitting.decisions import Kernel, KernelDecisions, KernelInputs
-from kmargin.fitting.path import LinearDecisions
-from kmargin.fitting.spec import Decisions
+from kmargin.estimators.cv import FoldModel
+from kmargin.fitting.decisions import KernelDecisions
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
 from kmargin.tables.read import Table, to_table
@@ -28,8 +21,6 @@ MAX_DIGESTS = 10_000  # maximum number of digests of training rows that a model 
 MIN_DISTINCT = 0.95  # used features identify rows if at least this share of the rows is distinct in them
 FAR_OUTSIDE = 0.5  # values further outside the training range than this share of its width are reported
 MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the training range
-CACHE_SIZE = 200  # megabytes of kernel values that predictions compute at a time
-ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 
 class SeenRows(NamedTuple):
@@ -188,29 +179,23 @@ class TableModel:
     def predict_table(self, table: Table) -> Prediction:
         """Predict the rows of a table."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
-        notes += self._note_imputed(X)
-        notes += self._note_extremes(X)
+        notes += self._note_values(X)
         scaled, probabilities = self.scaling(X), None
         if self.calibration is not None:
             scheme = len(self.classes_), self.machine.multi_class
             probabilities = self.calibration.probabilities(self.machine.decisions(scaled), *scheme)
-        return Prediction(
-            self.machine.predict(scaled), self.machine.decision_function(scaled), probabilities, notes
-        )
+        decisions = self.machine.decision_function(scaled)
+        return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
-    def _note_imputed(self, X: Matrix) -> Iterator[str]:
-        """Yield notes on columns with missing values, which the scaling replaces by medians."""
-        for j in self.used_features:
-            if n_missing := int(np.isnan(X[:, j]).sum()):
-                name, rows = self.encoding.feature_names[j], count(len(X), "row")
-                yield f"{name!r} is missing in {n_missing} of {rows}; the training median is used there."
-
-    def _note_extremes(self, X: Matrix) -> Iterator[str]:
-        """Yield notes on columns with values far outside their training range, or outside it in most rows."""
-        if self.ranges is None:
-            return
+    def _note_values(self, X: Matrix) -> Iterator[str]:
+        """Yield notes on missing values, and on values far, or in most rows, outside the training range."""
         names = self.encoding.feature_names
         for j in self.used_features:
+            if n_missing := int(np.isnan(X[:, j]).sum()):
+                rows = f"{n_missing} of {count(len(X), 'row')}"
+                yield f"{names[j]!r} is missing in {rows}; the training median is used there."
+            if self.ranges is None:
+                continue
             low, high = self.ranges[:, j]
             distance = np.maximum(low - X[:, j], X[:, j] - high)  # outside the range: above 0
             far = distance > FAR_OUTSIDE * (high - low)
@@ -223,74 +208,3 @@ class TableModel:
                     f"{count(int(far.sum()), 'row')}, such as {X[row, j]:.4g} in row {row + 1}. Check its "
                     "unit; predictions there are extrapolations."
                 )
-
-
-def to_table_model(model: Any, target: str) -> TableModel:
-    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds its columns by name.
-
-    The names are those of the data frame that it was fitted to; for an array they are x0, x1 and so on.
-    """
-    if isinstance(model, TableModel):
-        return model
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    steps = [step for step in steps if step not in (None, "passthrough")] or [model]
-    machine: Any = steps[-1]
-    if not isinstance(machine, ESTIMATORS):
-        names = ", ".join(kind.__name__ for kind in ESTIMATORS)
-        raise InputError(
-            f"{type(machine).__name__} is not a model that kmargin can save. Give a fitted {names}, a "
-            "pipeline that ends in one, or the result of load_model."
-        )
-    check_is_fitted(machine)
-    scaling, intercept = _scaling(steps[:-1], int(machine.n_features_in_)), np.asarray(machine.intercept_)
-    decisions: Decisions
-    if isinstance(machine, KernelSparseSVC | KernelSparseSVCCV):
-        if machine.kernel == "precomputed" or callable(machine.kernel):
-            raise InputError("A model with a custom kernel function cannot be saved. Use kernel='rbf', say.")
-        kernel: Any = machine.kernel_
-        points: Any = machine.support_vectors_
-        points = points.toarray() if hasattr(points, "toarray") else points
-        if kernel.scaling is not None:
-            centers, scales = kernel.scaling[:2]
-            points, mean = (points - centers) / scales, scaling.mean + scaling.spread * centers
-            scaling = Scaling(scaling.medians, mean, scaling.spread * scales)
-        inputs = KernelInputs(Kernel(kernel.name, **kernel.numbers), points, machine.support_, CACHE_SIZE)
-        decisions = KernelDecisions(inputs, machine.dual_coef_, intercept)
-    else:
-        decisions = LinearDecisions(np.asarray(machine.coef_), intercept)
-    classes = np.array(np.asarray(machine.classes_).tolist())
-    if classes.dtype.kind not in "Uifb":
-        raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
-    columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
-    is_chosen = isinstance(machine, CrossValidated)
-    k, C = (machine.k_, machine.C_) if is_chosen else (machine.k, machine.C)
-    return TableModel(
-        target,
-        Encoding(tuple(map(str, columns))),
-        scaling,
-        FoldModel(decisions, classes, machine.multi_class),
-        {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared},
-        getattr(machine, "calibration_", None),
-    )
-
-
-def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """Convert the steps of a pipeline before its estimator to one imputation and standardisation."""
-    medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
-    kinds = [type(step) for step in steps]
-    is_known = kinds in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler])
-    for step in steps if is_known else ():
-        if isinstance(step, SimpleImputer):
-            medians = pd.to_numeric(pd.Series(step.statistics_), errors="coerce").to_numpy(float)
-            is_known = len(medians) == n_features and np.isfinite(medians).all() and not step.add_indicator
-        else:
-            mean = step.mean_ if step.with_mean else mean
-            spread = step.scale_ if step.with_std else spread
-    if not is_known:
-        raise InputError(
-            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
-            "saved; kmargin saves only a SimpleImputer that fills in a number for every column, without "
-            "add_indicator, and then a StandardScaler. Scale with standardize=True, or save the pipeline "
-            "with joblib."
-        )
-    return Scaling(medians, mean, spread)

@@ -18,20 +18,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
-from kmargin import __version__
+from kmargin import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, __version__
 from kmargin.core.validation import InputError
-from kmargin.estimators.cv import FoldModel
+from kmargin.estimators.cv import CrossValidated, FoldModel
 from kmargin.fitting.decisions import Kernel, KernelDecisions, KernelInputs
 from kmargin.fitting.path import LinearDecisions
 from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
-from kmargin.tables.model import CACHE_SIZE, SeenRows, TableModel, to_table_model
+from kmargin.tables.model import SeenRows, TableModel
 from kmargin.tables.read import Table, readable_as
 
 FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
+CACHE_SIZE = 200  # megabytes of kernel values that predictions compute at a time
+ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 PART = ".kmargin-part"  # the subfolder in which the files of new results are written
 
@@ -93,16 +99,78 @@ def save(model: Any, path: str | Path, target: str = "target") -> Path:
     """Write a model to a file; if that fails, an existing file is not changed."""
     model, path = to_table_model(model, target), Path(path)
     if not path.resolve().parent.is_dir():
-        raise InputError(
-            f"{path} is in a folder that does not exist. Create the folder, or choose another name."
-        )
+        raise InputError(f"{path} is in a folder that does not exist. Create the folder, or use another.")
     replace_file(path, to_bytes(model))
     return path
 
 
+def to_table_model(model: Any, target: str) -> TableModel:
+    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds its columns by name.
+
+    The names are those of the data frame that it was fitted to; for an array they are x0, x1 and so on.
+    """
+    if isinstance(model, TableModel):
+        return model
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    steps = [step for step in steps if step not in (None, "passthrough")] or [model]
+    machine: Any = steps[-1]
+    if not isinstance(machine, ESTIMATORS):
+        names = ", ".join(kind.__name__ for kind in ESTIMATORS)
+        known = f"a fitted {names}, a pipeline that ends in one, or the result of load_model"
+        raise InputError(f"{type(machine).__name__} is not a model that kmargin can save. Give {known}.")
+    check_is_fitted(machine)
+    scaling, intercept = _scaling(steps[:-1], int(machine.n_features_in_)), np.asarray(machine.intercept_)
+    decisions: Any
+    if isinstance(machine, KernelSparseSVC | KernelSparseSVCCV):
+        if machine.kernel == "precomputed" or callable(machine.kernel):
+            raise InputError("A model with a custom kernel function cannot be saved. Use kernel='rbf', say.")
+        kernel: Any = machine.kernel_
+        points: Any = machine.support_vectors_
+        points = points.toarray() if hasattr(points, "toarray") else points
+        if kernel.scaling is not None:
+            centers, scales = kernel.scaling[:2]
+            points, mean = (points - centers) / scales, scaling.mean + scaling.spread * centers
+            scaling = Scaling(scaling.medians, mean, scaling.spread * scales)
+        inputs = KernelInputs(Kernel(kernel.name, **kernel.numbers), points, machine.support_, CACHE_SIZE)
+        decisions = KernelDecisions(inputs, machine.dual_coef_, intercept)
+    else:
+        decisions = LinearDecisions(np.asarray(machine.coef_), intercept)
+    classes = np.array(np.asarray(machine.classes_).tolist())
+    if classes.dtype.kind not in "Uifb":
+        raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
+    columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
+    is_chosen = isinstance(machine, CrossValidated)
+    k, C = (machine.k_, machine.C_) if is_chosen else (machine.k, machine.C)
+    encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
+    parameters = {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared}
+    fitted = FoldModel(decisions, classes, machine.multi_class)
+    return TableModel(target, encoding, scaling, fitted, parameters, calibration)
+
+
+def _scaling(steps: list[Any], n_features: int) -> Scaling:
+    """Convert the steps of a pipeline before its estimator to one imputation and standardisation."""
+    medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
+    kinds = [type(step) for step in steps]
+    is_known = kinds in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler])
+    for step in steps if is_known else ():
+        if isinstance(step, SimpleImputer):
+            medians = pd.to_numeric(pd.Series(step.statistics_), errors="coerce").to_numpy(float)
+            is_known = len(medians) == n_features and np.isfinite(medians).all() and not step.add_indicator
+        else:
+            mean = step.mean_ if step.with_mean else mean
+            spread = step.scale_ if step.with_std else spread
+    if not is_known:
+        raise InputError(
+            f"A pipeline with {', '.join(kind.__name__ for kind in kinds)} before the estimator cannot be "
+            "saved, only a SimpleImputer that fills in a number for every column, without add_indicator, and "
+            "then a StandardScaler. Scale with standardize=True, or save the pipeline with joblib."
+        )
+    return Scaling(medians, mean, spread)
+
+
 def to_bytes(model: TableModel) -> bytes:
     """Return the content of the file of a model."""
-    machine, classes = model.machine, model.classes_.tolist()
+    machine = model.machine
     parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
     arrays = {"intercept": machine.intercept_, "mean": model.scaling.mean, "spread": model.scaling.spread}
     if isinstance(machine.decisions, KernelDecisions):
@@ -111,12 +179,11 @@ def to_bytes(model: TableModel) -> bytes:
         arrays |= {"dual_coef": machine.coef_, "support": inputs.columns, "support_vectors": inputs.points}
     else:
         arrays["coef"] = machine.coef_
-    optional = {"medians": model.scaling.medians, "ranges": model.ranges}
     if model.calibration is not None:
-        optional |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
+        arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     if model.seen is not None:
-        optional |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
-    arrays |= {name: array for name, array in optional.items() if array is not None}
+        arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
+    arrays |= {"medians": model.scaling.medians, "ranges": model.ranges}
     header = {
         "format": FORMAT,
         "version": VERSION,
@@ -125,13 +192,12 @@ def to_bytes(model: TableModel) -> bytes:
         "parameters": parameters | {"C": str(parameters["C"])},  # JSON cannot represent infinity
         "target": model.target,
         "id": model.id,
-        "class_type": type(classes[0]).__name__,
-        "classes": classes,
+        "classes": model.classes_.tolist(),
         "columns": list(model.encoding.columns),
         "categories": {column: list(values) for column, values in model.encoding.categories.items()},
     }
     text = json.dumps(header, ensure_ascii=False, indent=1).encode()
-    members = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    members = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
     members["header"] = np.frombuffer(text, np.uint8)
     members["sha256"] = _digest(members)
     content = io.BytesIO()
@@ -144,19 +210,20 @@ def load(path: str | Path) -> TableModel:
     path = Path(path)
     path = path / NAME if path.is_dir() else path
     if not path.is_file():
-        raise InputError(
-            f"There is no model at {path}. Give the folder that `kmargin fit` wrote, or its {NAME}."
-        )
+        advice = f"Give the folder that `kmargin fit` wrote, or its {NAME}."
+        raise InputError(f"There is no model at {path}. {advice}")
     content = path.read_bytes()
     advice = "Give a file that `kmargin fit` or save_model wrote and that was not changed since."
     with readable_as(str(path), "a kmargin model", advice):
-        members = _read_members(content)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise ValueError("The archive has compressed members, which could fill the memory.")
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            members = dict(arrays)
         header = json.loads(members["header"].tobytes())
         if header["format"] == FORMAT and header["version"] > VERSION:
-            raise InputError(
-                f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to "
-                f"{VERSION}. Upgrade kmargin."
-            )
+            problem = f"{path} has format {header['version']}, but this kmargin ({__version__}) reads up to"
+            raise InputError(f"{problem} {VERSION}. Upgrade kmargin.")
         is_unchanged = np.array_equal(members.pop("sha256"), _digest(members))
         if header["format"] != FORMAT or header["version"] < 1 or not is_unchanged:
             raise ValueError("The format or the digest is not that of a model.")
@@ -170,15 +237,6 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
         sha.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         sha.update(array.tobytes())
     return np.frombuffer(sha.digest(), np.uint8)
-
-
-def _read_members(content: bytes) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive; compressed members are refused, so that none fills the memory."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
-            raise ValueError("The archive has compressed members.")
-    with np.load(io.BytesIO(content), allow_pickle=False) as members:
-        return dict(members)
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
@@ -195,17 +253,13 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableMod
         decisions = LinearDecisions(arrays["coef"], intercept)
     else:
         raise ValueError("The kind of the model is unknown.")
-    model = TableModel(
-        target=str(header["target"]),
-        encoding=Encoding(tuple(map(str, header["columns"])), categories),
-        scaling=Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"]),
-        machine=FoldModel(decisions, np.array(header["classes"]), multi_class),
-        parameters=parameters,
-        calibration=Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None,
-        seen=SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None,
-        ranges=arrays.get("ranges"),
-        id=header.get("id"),
-    )
+    encoding = Encoding(tuple(map(str, header["columns"])), categories)
+    scaling = Scaling(arrays.get("medians"), arrays["mean"], arrays["spread"])
+    machine = FoldModel(decisions, np.array(header["classes"]), multi_class)
+    calibration = Calibration(arrays["slopes"], arrays["offsets"]) if "slopes" in arrays else None
+    seen = SeenRows(arrays["seen_by_all"], arrays["seen_by_used"]) if "seen_by_all" in arrays else None
+    target, ranges, id = str(header["target"]), arrays.get("ranges"), header.get("id")
+    model = TableModel(target, encoding, scaling, machine, parameters, calibration, seen, ranges, id)
     if not model.is_kernel:
         model.machine.coef_.reshape(len(model.machine_names), len(model.scaling.mean))
     row = pd.DataFrame(model.scaling.mean[np.newaxis], columns=model.encoding.feature_names)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from shlex import quote
 
 import numpy as np
@@ -35,20 +35,17 @@ ID_NAME = re.compile(
 NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
-def find_row_names(
-    features: pd.DataFrame, kept: Collection[str], notes: list[str]
-) -> tuple[list[str], list[str]]:
+def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> tuple[list[str], list[str]]:
     """Return the columns that name the rows, and those for which this is doubtful; add notes on both.
 
     Columns of distinct texts name the rows, and so do columns of distinct whole numbers that number the rows,
     are in order, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
     be counts. Columns in `kept` are not considered.
     """
-    found, doubtful = [], []
-    for name in features.columns:
-        column, n_rows = features[name], len(features)
-        is_candidate = name not in kept and n_rows >= MIN_ROWS and _is_code(column)
-        if not is_candidate or pd.api.types.is_bool_dtype(column.dtype) or column.nunique() < n_rows:
+    found, doubtful, n_rows = [], [], len(features)
+    for name in features.columns if n_rows >= MIN_ROWS else ():
+        column = features[name]
+        if name in kept or not _is_code(column) or column.nunique() < n_rows:
             continue
         if kind_of(column) == "text":
             if 2 * sum(NUMBER_LIKE.fullmatch(text) is not None for text in to_texts(column)) > n_rows:
@@ -56,28 +53,21 @@ def find_row_names(
             reason = "has a different text in each row"
         elif np.ptp(to_numbers(column)) == n_rows - 1:
             reason = "numbers the rows"
+        elif n_rows >= MIN_SORTED_ROWS and (column.is_monotonic_increasing or column.is_monotonic_decreasing):
+            reason = "has a different whole number in each row, in order"
+        elif ID_NAME.search(name):
+            reason = "has a different whole number in each row, and the name of an id"
         else:
-            reason = "has a different whole number in each row, "
-            is_sorted = column.is_monotonic_increasing or column.is_monotonic_decreasing
-            if n_rows >= MIN_SORTED_ROWS and is_sorted:
-                reason += "in order"
-            elif ID_NAME.search(name):
-                reason += "and the name of an id"
-            else:
-                doubtful.append(name)
-                continue
+            doubtful.append(name)
+            continue
         found.append(name)
-        notes.append(
-            f"Column {name!r} {reason}, so it is left out as a name of the rows. Use --feature {quote(name)} "
-            "to include it."
-        )
+        left_out = f"Column {name!r} {reason}, so it is left out as a name of the rows"
+        notes.append(f"{left_out}. Use --feature {quote(name)} to include it.")
     if len(doubtful) > MAX_DOUBTFUL:
         return found, []
     if doubtful:
-        notes.append(
-            f"Each row has a different whole number in {listing(doubtful)}. If these name the rows, leave "
-            f"them out with --drop {quote(doubtful[0])}."
-        )
+        distinct = f"Each row has a different whole number in {listing(doubtful)}"
+        notes.append(f"{distinct}. If these name the rows, leave them out with --drop {quote(doubtful[0])}.")
     return found, doubtful
 
 
@@ -114,20 +104,14 @@ N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so man
 
 
 def has_shared_values(column: pd.Series) -> bool:
-    """Whether a column seems to identify rows that belong together, such as those of a patient.
-
-    Its values repeat, and its name is like `patient` or `id`.
-    """
+    """Whether a column seems to identify rows that belong together: it repeats values, and is named so."""
     name = str(column.name)
-    is_person = PERSON.search(name) is not None
-    if not is_person and not ID_NAME.search(name):
+    if not (PERSON.search(name) or ID_NAME.search(name)) or not _is_code(column):
         return False
     n_rows, n_distinct = int(column.notna().sum()), column.nunique()
-    if n_distinct == n_rows or not _is_code(column):
-        return False
-    if is_person:
-        return n_distinct >= MIN_PERSONS
-    return n_distinct >= MIN_NAMES and n_rows <= MAX_ROWS_PER_NAME * n_distinct
+    if PERSON.search(name):
+        return MIN_PERSONS <= n_distinct < n_rows
+    return MIN_NAMES <= n_distinct < n_rows <= MAX_ROWS_PER_NAME * n_distinct
 
 
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> Iterator[str]:
@@ -171,10 +155,9 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return the group of each row, where equal rows form a group; None if no rows are equal, or if equal
-    rows may have arisen by chance.
+    """Return the group of each row, made of equal rows; None if no rows are equal, or some may be by chance.
 
-    Chance may explain them if one or more pairs of equal rows are expected for independent columns, or if
+    Chance may explain equal rows if one or more pairs of them are expected for independent columns, or if
     every column has at most `MIN_NAMES` distinct values.
     """
     groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # -0.0 to 0.0

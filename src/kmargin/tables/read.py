@@ -53,7 +53,6 @@ class Reading(NamedTuple):
 
 
 AS_DETECTED = Reading()
-AS_CSV = Reading(sep=",", decimal=".")
 
 
 def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
@@ -68,16 +67,15 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
         applies_to = ("csv", "tsv", "xlsx", "parquet") if option == "transpose" else ("csv", "tsv")
         if value not in (None, False) and form not in applies_to:
             raise InputError(f"--{option} does not apply to {file}, whose format is {form}. Leave it out.")
+    as_csv = Reading(",", ".", transpose=how.transpose)
     if form in ("csv", "tsv"):
         table = _read_text(file, decode(file, content, how.encoding, notes), form, how, notes)
     elif form == "xlsx":
-        text = _sheet_to_csv(file, content, notes)
-        table = _read_text(file, text, "csv", AS_CSV._replace(transpose=how.transpose), notes)
+        table = _read_text(file, _sheet_to_csv(file, content, notes), "csv", as_csv, notes)
     else:
         table = READERS[form](file, content)
         if how.transpose:
-            text = table.frame.to_csv(index=False)
-            table = _read_text(file, text, "csv", AS_CSV._replace(transpose=True), notes)
+            table = _read_text(file, table.frame.to_csv(index=False), "csv", as_csv, notes)
     if table.frame.empty:
         raise InputError(f"{file} has no rows of data. Give a row of column names and rows of data.")
     return table
@@ -93,9 +91,8 @@ def readable_as(file: str, form: str, advice: str) -> Iterator[None]:
     except ImportError as error:
         raise InputError(f"{file} cannot be read without another package: {error}") from error
     except Exception as error:
-        raise InputError(
-            f"{file} cannot be read as {form}: it is not, or is damaged or truncated. {advice}"
-        ) from error
+        problem = "it is not, or is damaged or truncated"
+        raise InputError(f"{file} cannot be read as {form}: {problem}. {advice}") from error
 
 
 # Compression and file formats
@@ -110,7 +107,7 @@ def _decompress_zstd(content: bytes) -> bytes:
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 DECOMPRESS |= {".xz": lzma.decompress, ".zst": _decompress_zstd}
 PACKED = (*DECOMPRESS, ".zip")
-ARCHIVER_FILES = ("__MACOSX/", ".DS_Store")  # added to zip archives by archivers
+NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # folders in zip archives, and what archivers add
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
@@ -122,8 +119,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Binary content is refused if the extension is that of a text format, unless `is_text`, because the user
-    gave its encoding.
+    Binary content is refused for a text format, unless `is_text`, because the user gave its encoding.
     """
     name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
     with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
@@ -131,13 +127,11 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             name, content = path.stem, DECOMPRESS[packing](content)
         elif packing == ".zip":
             archive = zipfile.ZipFile(io.BytesIO(content))
-            names = [info.filename for info in archive.infolist() if not info.is_dir()]
-            names = [name for name in names if not any(mark in name for mark in ARCHIVER_FILES)]
+            names = [name for name in archive.namelist() if not NO_TABLE.search(name)]
             if len(names) != 1:
-                raise InputError(
-                    f"{path.name} holds {count(len(names), 'file')}: {listing(names, 3)}. Compress only the "
-                    "file with the table, or extract it."
-                )
+                held = f"{count(len(names), 'file')}: {listing(names, 3)}"
+                advice = "Compress only the file with the table, or extract it."
+                raise InputError(f"{path.name} holds {held}. {advice}")
             name, content = names[0], archive.read(names[0])
     suffix = Path(name).suffix
     form = FORMATS.get(suffix.lower())
@@ -151,9 +145,8 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     is_text = is_text or content.startswith(UTF_16_MARKS) or b"\0" not in content[:4096]
     if form in ("csv", "tsv", "svmlight") and not is_text:
         raise InputError(
-            f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, a "
-            "Parquet file or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the "
-            "table as CSV."
+            f"{path.name} ends in {suffix}, but its content is not text. If it is an Excel workbook, Parquet "
+            "or compressed, rename it to end in .xlsx, .parquet or .gz; otherwise save the table as CSV."
         )
     return form, content
 
@@ -173,6 +166,7 @@ SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spr
 class Dialect(NamedTuple):
     """The separator, decimal mark and thousands separator of a text table, and the names of its columns."""
 
+    text: str  # from the line of column names on
     sep: str
     decimal: str
     thousands: str | None
@@ -195,17 +189,12 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
                 "latin-1, cp1252 or utf-16, or save the file again as UTF-8."
             ) from error
         text = content.decode("cp1252", "replace")
-        notes.append(
-            f"{file} is not UTF-8: it is read as Windows-1252 (cp1252). Name another with --encoding."
-        )
+        notes.append(f"{file} is not UTF-8: it is read as Windows-1252 (cp1252). --encoding names another.")
     return text.lstrip("\ufeff")
 
 
-def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
-    """Detect the dialect of a text table from its first records, except for options given in `how`.
-
-    Returns the text from the line of column names on, and the dialect.
-    """
+def detect_dialect(text: str, form: str, how: Reading) -> Dialect:
+    """Detect the dialect of a text table from its first records, except for options given in `how`."""
     sep = how.sep and SEPARATOR_NAMES.get(how.sep.lower(), how.sep)
     if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
         raise InputError(f"--sep {how.sep!r} is not a single separator. Use , ; | tab or space.")
@@ -213,22 +202,20 @@ def detect_dialect(text: str, form: str, how: Reading) -> tuple[str, Dialect]:
         raise InputError(f"--decimal {how.decimal!r} is not a decimal mark. Use . or , instead.")
     if hint := SEPARATOR_LINE.match(text):
         sep, text = sep or hint[1], text[hint.end() :]
-    sample = text
-    if len(text) > SAMPLE_LENGTH:
-        sample = text[: text.find("\n", SAMPLE_LENGTH) + 1] or text
+    sample = text[: text.find("\n", SAMPLE_LENGTH) + 1] or text
     sep = sep or _detect_separator(sample, form)
     names, rows = _records(sample, sep)
     decimal, thousands = _detect_decimal([field.strip() for row in rows for field in row], sep, how.decimal)
-    dialect = Dialect(sep, decimal, thousands, [name.strip() for name in names])
+    names = [name.strip() for name in names]
     has_row_names = (
         len(rows) > 1
         and all(len(row) == len(names) + 1 for row in rows)
         and len({row[0] for row in rows}) == len(rows)
         and any(row[-1].strip() for row in rows)
     )
-    if not has_row_names:
-        return text, dialect
-    return f'""{sep}' + text.lstrip("\r\n"), dialect._replace(names=["", *dialect.names], has_row_names=True)
+    if has_row_names:
+        text, names = f'""{sep}' + text.lstrip("\r\n"), ["", *names]
+    return Dialect(text, sep, decimal, thousands, names, has_row_names)
 
 
 def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
@@ -279,22 +266,19 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
 def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
     if not text.strip():
         raise InputError(f"{file} is empty. Give a row of column names and rows of data.")
-    text, dialect = detect_dialect(text, form, how)
+    dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
     if how.transpose:
-        cells = _parse(file, text, dialect, header=None, dtype=str, keep_default_na=False)
-        text = cells.T.to_csv(header=False, index=False)
-        names = ["", *cells.iloc[1:, 0].fillna("").str.strip()]
-        dialect = dialect._replace(sep=",", names=names, has_row_names=True)
+        cells = _parse(file, dialect, header=None, dtype=str, keep_default_na=False)
+        text, names = cells.T.to_csv(header=False, index=False), ["", *cells.iloc[1:, 0].str.strip()]
+        dialect = dialect._replace(text=text, sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
     if len(names) - dialect.has_row_names == 1:
-        raise InputError(
-            f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature, "
-            "and name the separator with --sep."
-        )
+        problem = f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature"
+        raise InputError(f"{problem}, and name the separator with --sep.")
     check_unique(file, names, "row" if how.transpose else "column")
-    frame = _parse(file, text, dialect, names=names, header=0)
+    frame = _parse(file, dialect, names=names, header=0)
     # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
@@ -313,28 +297,19 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
     return Table(frame, notes=tuple(notes), row_names=row_names)
 
 
-def _parse(file: str, text: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
+def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                io.StringIO(text),
-                sep=dialect.sep,
-                decimal=dialect.decimal,
-                index_col=False,
-                skipinitialspace=True,
-                low_memory=False,
-                **options,
-            )
+            options |= {"sep": dialect.sep, "decimal": dialect.decimal, "skipinitialspace": True}
+            return pd.read_csv(io.StringIO(dialect.text), index_col=False, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):
             reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
-        raise InputError(
-            f"{file} cannot be read as columns separated by {separators}: {reason}. "
-            "Give every row as many fields as there are names."
-        ) from error
+        problem = f"{file} cannot be read as columns separated by {separators}: {reason}"
+        raise InputError(f"{problem}. Give every row as many fields as there are names.") from error
 
 
 def to_whole(column: pd.Series) -> pd.Series:
@@ -378,11 +353,9 @@ def to_table(source: str, frame: pd.DataFrame) -> Table:
 
 def check_unique(source: str, names: Iterable[str], thing: str = "column") -> None:
     """Raises InputError if a name occurs more than once."""
-    repeated = [name for name, times in Counter(names).items() if times > 1]
-    if repeated:
-        raise InputError(
-            f"{source} has more than one {thing} called {listing(repeated)}. Give each a unique name."
-        )
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        problem = f"{source} has more than one {thing} called {listing(repeated)}"
+        raise InputError(f"{problem}. Give each a unique name.")
 
 
 # Other formats
@@ -399,10 +372,8 @@ def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
     sheets = {title: sheet for title, sheet in sheets.items() if sheet.size}
     title, sheet = next(iter(sheets.items()), ("", pd.DataFrame()))
     if len(sheets) > 1:
-        notes.append(
-            f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read. To use "
-            "another sheet, save it as a separate file."
-        )
+        found = f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read"
+        notes.append(f"{found}. To use another sheet, save it as a separate file.")
     has_values = (sheet != "").any(axis=1).cummax()  # from the first row on that is not empty
     return str(sheet[has_values].to_csv(header=False, index=False))
 

@@ -19,15 +19,8 @@ from kmargin.fitting.decisions import KERNELS
 from kmargin.fitting.drop_costs import Worth, improve_by_exchanges
 from kmargin.fitting.fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
+from kmargin.model_selection import scores
 from kmargin.model_selection.nested import ScoredRows
-from kmargin.model_selection.scores import (
-    SELECTIONS,
-    Fold,
-    ScoreTable,
-    make_folds,
-    make_splitters,
-    score_with,
-)
 from kmargin.tables.columns import CountedFeatures, Scaling, learn_scaling
 from kmargin.tables.dataset import Dataset
 
@@ -51,7 +44,7 @@ class Settings:
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int | None = None  # the maximum number of repeats of the folds; None: `TableSearch.max_repeats`
+    repeats: int | None = None  # the maximum number of repeats of the folds; None: 5, or 1 if fits take long
     nested: bool = True
     permutations: int = 0
     pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
@@ -71,7 +64,7 @@ class Settings:
         """Raises InputError for values that are invalid for every table."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
         valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
-            "select": (self.select in SELECTIONS, "known. Use best, 1se or tolerance."),
+            "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
             "cv": (self.cv >= 2, "a number of folds. Use 2 or more."),
             "pairs": (self.pairs >= 0, "a number of pairs. Use 0 for none, or 25."),
@@ -113,60 +106,52 @@ class TableSearch:
         self.counted = dataset.counted
         self.blueprint = settings.blueprint(self.counted)
         self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
-        self.learn = partial(learn_scaling, impute=dataset.impute, standardize=settings.standardize)
-        groups = dataset.groups
+        groups, has_medians = dataset.groups, dataset.roles.impute is not None
+        self.learn = partial(learn_scaling, impute=has_medians, standardize=settings.standardize)
         self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
-        class_weight = "balanced" if settings.balanced else None
         with blame_input():
             self.blueprint.check()
-            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, class_weight)
+            weighting = "balanced" if settings.balanced else None
+            self.samples = read_samples(dataset.X, dataset.y, dataset.weights, weighting)
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
         codes = self.samples.codes
         if groups is not None:  # a group counts once for each class that it has rows of
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
-        self.class_counts = np.bincount(codes)
+        counts = np.bincount(codes)
+        # the class with the fewest rows or groups, how many it has, and what they are called
+        self.rarest, self.n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
+        label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
+        self.row_label = label
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
-        self.n_folds = self._count_folds()
+        self.n_folds = min(settings.cv, self.n_rarest)
+        if self.n_folds == 1:
+            problem = f"Class {self.rarest!r} has only one {label}, but cross-validation needs at least two"
+            raise InputError(f"{problem}. Give more {label}s of that class, or remove it.")
+        if self.n_folds < settings.cv:
+            rare = f"Class {self.rarest!r} has {count(self.n_rarest, label)}"
+            self.notes.append(f"{rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a model as --scoring says."""
         try:
-            return score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
+            return scores.score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
         except NotYetCalibrated:
             raise
         except (ValueError, AttributeError) as error:
-            raise InputError(
-                f"--scoring {self.settings.scoring} is not applicable to this model "
-                f"({str(error).splitlines()[0]}). Try accuracy, balanced_accuracy or f1_macro."
-            ) from error
+            reason = str(error).splitlines()[0]
+            problem = f"--scoring {self.settings.scoring} is not applicable to this model ({reason})"
+            raise InputError(f"{problem}. Try accuracy, balanced_accuracy or f1_macro.") from error
 
-    def _count_folds(self) -> int:
-        """The number of folds: as requested, but at most the number of rows or groups of each class."""
-        unit = "row" if self.dataset.groups is None else "different row"
-        unit = "group" if self.dataset.grouped_by else unit
-        rare, n_folds = self.samples.classes[self.class_counts.argmin()].item(), int(self.class_counts.min())
-        if n_folds == 1:
-            raise InputError(
-                f"Class {rare!r} has only one {unit}, but cross-validation needs at least two. Give more "
-                f"{unit}s of that class, or remove it."
-            )
-        if n_folds >= self.settings.cv:
-            return self.settings.cv
-        self.notes.append(
-            f"Class {rare!r} has {count(n_folds, unit)}: {n_folds} folds instead of {self.settings.cv}."
-        )
-        return n_folds
-
-    def folds(self, repeat: int) -> list[Fold]:
+    def folds(self, repeat: int) -> list[scores.Fold]:
         """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
         y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + repeat) % 2**32
-        splitter = make_splitters(self.n_folds, 2, seed, y, groups)[0]
+        splitter = scores.make_splitters(self.n_folds, 2, seed, y, groups)[0]
         try:
-            return make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
+            return scores.make_folds(splitter, self.samples, len(y), self.dataset.X, y, groups)
         except ValueError as error:
             raise InputError(
                 f"Rows that stay together leave a fold without a class ({str(error).split('. ')[0]}). "
@@ -175,16 +160,9 @@ class TableSearch:
 
     def cross_validate(self, Cs: list[float], ks: list[int], repeat: int = 0) -> CrossValidation:
         """Fit and score a model for every C and k in each fold of one repeat of the cross-validation."""
-        folds = ArrayFolds(
-            self.blueprint,
-            self.samples,
-            self.samples,
-            self.folds(repeat),
-            None if self.rows.is_accuracy else self._score,
-            weighted=self.dataset.weights is not None,
-            groups=self.dataset.groups,
-            prepare=self.learn,
-        )
+        samples, rows, scorer = self.samples, self.rows, None if self.rows.is_accuracy else self._score
+        more: Any = {"weighted": rows.weights is not None, "groups": rows.groups, "prepare": self.learn}
+        folds = ArrayFolds(self.blueprint, samples, samples, self.folds(repeat), scorer, **more)
         label = f"choosing k and C, repeat {repeat + 1}"
         with blame_input():
             return CrossValidation(
@@ -195,13 +173,6 @@ class TableSearch:
         """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
-    @property
-    def max_repeats(self) -> int:
-        """The maximum number of repeats of the folds: --repeats, or by default 5; 1 if fits take long."""
-        n_classifiers = len(class_pairs(len(self.samples.classes), self.settings.multi_class))
-        default = 1 if self.is_large or n_classifiers >= MANY_CLASSIFIERS else MAX_REPEATS
-        return default if self.settings.repeats is None else self.settings.repeats
-
     def fit(self, choice: "Choice", n_best: int) -> tuple[Scaling, FoldModel, dict[str, Worth]]:
         """Fit to all rows; return the scaling, the model, and the cost of dropping each unit, by its name.
 
@@ -210,15 +181,13 @@ class TableSearch:
         lower the objective are made.
         """
         scaling, samples = self._prepare()
-        blueprint, C, k = self.blueprint, choice.C, choice.k
+        blueprint: Any = self.blueprint
+        C, k = choice.C, choice.k
         decisions = fit_grid(blueprint, samples, [C], [k], self.procedure, label="refit").decisions(0, 0)
         used, worths = np.flatnonzero(decisions.coef.any(axis=0)), {}
         is_shared = blueprint.shared or len(decisions.coef) == 1
-        if (
-            isinstance(blueprint, LinearBlueprint)
-            and (n_best > 0 and is_shared and not self.is_large)
-            and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS
-        ):
+        has_costs = self.settings.kernel is None and n_best > 0 and is_shared and not self.is_large
+        if has_costs and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the first fit has raised the same warnings
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
@@ -248,7 +217,7 @@ class Choice:
 
     row: int  # the position of the chosen C in the table
     column: int  # the position of the chosen k in the table
-    table: ScoreTable
+    table: scores.ScoreTable
     first: CrossValidation  # the models of the first repeat of the folds
     n_repeats: int
     has_settled: bool  # whether the last repeats led to the same choice, or only one was asked for
@@ -272,27 +241,35 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
     settings = search.settings
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
-    most = n_repeats or (search.max_repeats if is_open else 1)
+    n_classifiers = len(class_pairs(len(search.samples.classes), settings.multi_class))
+    is_slow = search.is_large or n_classifiers >= MANY_CLASSIFIERS
+    max_repeats = settings.repeats or (1 if is_slow else MAX_REPEATS)
+    most = n_repeats or (max_repeats if is_open else 1)
     for _ in range(MAX_GROWTHS + 1):
         first = search.cross_validate(Cs, ks)
         table = first.table
-        at = choose_from(table, settings)
-        # An extended grid is fitted anew, because each fit starts from the support of its neighbour.
-        wider = grow_grid(search, Cs, ks, at)
-        if wider == (Cs, ks):
+        at = row, column = choose_from(table, settings)
+        # Extend the grid beyond an edge at which the choice lies; values that the user gave stay. All of an
+        # extended grid is fitted again, because each fit starts from the support of its neighbour.
+        if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
+            Cs = [Cs[0] / 10, *Cs]
+        elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
+            Cs = [*Cs, Cs[-1] * 10]
+        if settings.ks is None and settings.k is None and column == 0 and ks[0] < search.n_available:
+            ks = [min(2 * ks[0], search.n_available), *ks]
+        if (Cs, ks) == (first.Cs, first.ks):
             break
-        Cs, ks = wider
     n_done, n_equal = 1, 1
     while n_done < most and (n_repeats is not None or n_equal < N_EQUAL_CHOICES):
-        scores = search.cross_validate(first.Cs, first.ks, n_done).scores
-        table = replace(table, scores=np.concatenate([table.scores, scores]))
+        repeated = search.cross_validate(first.Cs, first.ks, n_done)
+        table = replace(table, scores=np.concatenate([table.scores, repeated.scores]))
         before, at = at, choose_from(table, settings)
         n_done, n_equal = n_done + 1, n_equal + 1 if at == before else 1
-    has_settled = not is_open or search.max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
+    has_settled = not is_open or max_repeats == 1 or n_equal >= N_EQUAL_CHOICES
     return Choice(*at, table, first, n_done, has_settled, is_open)
 
 
-def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
+def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]:
     """The positions in the table of the chosen C and k; if k is given, only C is chosen."""
     if settings.k is None:
         return table.choose(settings.select, settings.tolerance)
@@ -300,38 +277,21 @@ def choose_from(table: ScoreTable, settings: Settings) -> tuple[int, int]:
     return table.at_k(column).choose(settings.select, settings.tolerance)[0], column
 
 
-def grow_grid(
-    search: TableSearch, Cs: list[float], ks: list[int], at: tuple[int, int]
-) -> tuple[list[float], list[int]]:
-    """Extend the grid beyond an edge at which the choice, `at`, lies; values that the user gave stay."""
-    settings = search.settings
-    if settings.Cs is None:
-        if at[0] == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
-            Cs = [Cs[0] / 10, *Cs]
-        elif at[0] == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
-            Cs = [*Cs, Cs[-1] * 10]
-    if settings.ks is None and settings.k is None and at[1] == 0 and ks[0] < search.n_available:
-        ks = [min(2 * ks[0], search.n_available), *ks]
-    return Cs, ks
-
-
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
     """The values of C, ascending, and of k, descending, to try: for a given k, also k - 1 and k + 1."""
-    settings, unit_label, n_available = search.settings, search.unit_label, search.n_available
+    settings, label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]
     for k in (*given, *(settings.ks if isinstance(settings.ks, list) else [])):
         if not n_fixed <= k <= n_available:
             kept = f", of which --keep puts {n_fixed} into every model" if n_fixed else ""
-            raise InputError(
-                f"k = {k} is not possible with {n_available} {unit_label}{kept}. "
-                f"Use {n_fixed} to {n_available}."
-            )
+            problem = f"k = {k} is not possible with {n_available} {label}{kept}"
+            raise InputError(f"{problem}. Use {n_fixed} to {n_available}.")
     with blame_input():
         Cs = validation.resolve_Cs(list(DEFAULT_CS if settings.Cs is None else settings.Cs))
         if settings.k is not None and settings.ks is None:
             ks = [k for k in (settings.k - 1, settings.k + 1) if 1 <= k <= n_available]
         else:
             largest = search.blueprint.largest_default(search.samples)
-            ks = validation.resolve_ks(settings.ks, n_available, largest, unit_label)
+            ks = validation.resolve_ks(settings.ks, n_available, largest, label)
     return Cs, sorted({*given, *(k for k in ks if k >= n_fixed)} or {n_fixed}, reverse=True)
