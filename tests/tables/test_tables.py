@@ -181,6 +181,7 @@ SIMILAR = [
     ),
     ("heart.csv", ["heart_failure_of_2024_cleaned.tsv"], "It has 'heart_failure_of_2024_cleaned.tsv'."),
     ("heart.csv", ["heart.docx"], "It has none."),
+    ("", ["cancer.csv"], "is a folder. It has 'cancer.csv'."),
 ]
 
 
@@ -188,7 +189,7 @@ SIMILAR = [
 def test_a_misspelt_file_is_found_among_those_that_are_tables(asked, beside, hint, tmp_path):
     for name in beside:
         (tmp_path / name).touch()
-    told = f"{asked} among the tables in its folder. {hint}"
+    told = f"{asked} is not among the tables in its folder. {hint}" if asked else hint
     with pytest.raises(InputError, match=f"{re.escape(told)}$"):
         read_table(tmp_path / asked)
 

@@ -105,9 +105,6 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     return f"{seems}: add --transpose, and --labels FILE if the classes are in a separate file."
 
 
-# Features as numbers
-
-
 @dataclass(frozen=True)
 class Encoding:
     """One-hot encoding of a table: a feature for each numeric column, and for each value of a text column."""
@@ -202,9 +199,6 @@ def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -
         return plain
     scaler = StandardScaler().fit(plain(X), sample_weight=weights / weights.max())
     return Scaling(medians, scaler.mean_, scaler.scale_)
-
-
-# What k counts
 
 
 class Roles(NamedTuple):

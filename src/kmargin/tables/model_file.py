@@ -172,7 +172,7 @@ def to_bytes(model: TableModel) -> bytes:
     """Return the content of the file of a model."""
     machine = model.machine
     parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
-    arrays = {"intercept": machine.intercept_, "mean": model.scaling.mean, "spread": model.scaling.spread}
+    arrays: Any = {"mean": model.scaling.mean, "spread": model.scaling.spread, "ranges": model.ranges}
     if isinstance(machine.decisions, KernelDecisions):
         inputs: Any = machine.decisions.inputs
         parameters |= {"kernel": inputs.kernel.name, **inputs.kernel.numbers}
@@ -183,7 +183,7 @@ def to_bytes(model: TableModel) -> bytes:
         arrays |= {"slopes": model.calibration.slopes, "offsets": model.calibration.offsets}
     if model.seen is not None:
         arrays |= {"seen_by_all": model.seen.by_all, "seen_by_used": model.seen.by_used}
-    arrays |= {"medians": model.scaling.medians, "ranges": model.ranges}
+    arrays |= {"medians": model.scaling.medians, "intercept": machine.intercept_}
     header = {
         "format": FORMAT,
         "version": VERSION,

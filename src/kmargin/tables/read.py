@@ -59,8 +59,10 @@ def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
     """Read a file, in the format that its extension names, as a table."""
     path = Path(path)
     if not path.is_file():
-        tables = sorted(p.name for p in path.parent.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
-        raise InputError(f"There is no {path} among the tables in its folder. {nearest(path.name, tables)}")
+        folder = path if path.is_dir() else path.parent
+        tables = sorted(p.name for p in folder.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
+        what = "is a folder" if path.is_dir() else "is not among the tables in its folder"
+        raise InputError(f"{path} {what}. {nearest(path.name, tables)}")
     file, notes = path.name, list[str]()
     form, content = unpack(path, is_text=how.encoding is not None)
     for option, value in how._asdict().items():

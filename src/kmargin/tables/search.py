@@ -63,6 +63,7 @@ class Settings:
     def check(self) -> None:
         """Raises InputError for values that are invalid for every table."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
+        tolerates = self.select == "tolerance" or self.tolerance == Settings.tolerance
         valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
             "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
@@ -73,10 +74,7 @@ class Settings:
             "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores."),
             "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}."),
             "gamma": (self.kernel or self.gamma == "scale", "used without --kernel. Add that, or drop it."),
-            "tolerance": (
-                self.select == "tolerance" or self.tolerance == Settings.tolerance,
-                "used without --select tolerance. Add that, or drop it.",
-            ),
+            "tolerance": (tolerates, "used without --select tolerance. Add that, or drop it."),
             "scoring": (self.scoring in scorers, f"known. {nearest(self.scoring, scorers)}"),
         }
         for option, (is_valid, words) in valid.items():
@@ -106,8 +104,8 @@ class TableSearch:
         self.counted = dataset.counted
         self.blueprint = settings.blueprint(self.counted)
         self.procedure = Procedure(n_jobs=settings.jobs, random_state=settings.seed, verbose=settings.verbose)
-        groups, has_medians = dataset.groups, dataset.roles.impute is not None
-        self.learn = partial(learn_scaling, impute=has_medians, standardize=settings.standardize)
+        groups, roles = dataset.groups, dataset.roles
+        self.learn = partial(learn_scaling, impute=roles.impute is not None, standardize=settings.standardize)
         self.rows = ScoredRows(dataset.X, dataset.y, dataset.weights, groups, self._score, settings.scoring)
         with blame_input():
             self.blueprint.check()
@@ -121,18 +119,17 @@ class TableSearch:
         counts = np.bincount(codes)
         # the class with the fewest rows or groups, how many it has, and what they are called
         self.rarest, self.n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
-        label = "row" if groups is None else "group" if dataset.roles.grouped_by else "different row"
-        self.row_label = label
+        self.row_label = row = "group" if roles.grouped_by else "row" if groups is None else "different row"
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
         self.n_folds = min(settings.cv, self.n_rarest)
         if self.n_folds == 1:
-            problem = f"Class {self.rarest!r} has only one {label}, but cross-validation needs at least two"
-            raise InputError(f"{problem}. Give more {label}s of that class, or remove it.")
+            problem = f"Class {self.rarest!r} has only one {row}, but cross-validation needs at least two"
+            raise InputError(f"{problem}. Give more {row}s of that class, or remove it.")
         if self.n_folds < settings.cv:
-            rare = f"Class {self.rarest!r} has {count(self.n_rarest, label)}"
+            rare = f"Class {self.rarest!r} has {count(self.n_rarest, row)}"
             self.notes.append(f"{rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
