@@ -107,13 +107,7 @@ def test_an_analysis_fits_into_a_terminal(analyses, width):
     assert any(len(line) > 0.8 * width for line in terminal.lines), "the width is used"
     assert COLOUR.search(terminal.text)
     words = " ".join(" ".join(terminal.lines).split())
-    for part in (
-        "2 of 5 features",
-        "k = 2, C = 1",
-        "'id' numbers the rows",
-        "always in, +",
-        "favours",
-    ):
+    for part in ("2 of 5 features", "k = 2, C = 1", "'id' numbers the rows", "always in, +", "favours"):
         assert part in words
 
 

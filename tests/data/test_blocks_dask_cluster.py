@@ -26,11 +26,7 @@ def lazy_data(n_blocks=4, n_rows=10_000):
     """Data that no client ever has."""
     numbers = da.arange(n_blocks, chunks=1)
     X = numbers.map_blocks(
-        make_block,
-        n_rows=n_rows,
-        chunks=((n_rows,) * n_blocks, (50,)),
-        new_axis=1,
-        meta=np.empty((0, 0)),
+        make_block, n_rows=n_rows, chunks=((n_rows,) * n_blocks, (50,)), new_axis=1, meta=np.empty((0, 0))
     )
     return X, (X[:, 0] + X[:, 1] > 0.3).astype(int)
 

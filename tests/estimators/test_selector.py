@@ -103,10 +103,7 @@ def test_the_inverse_has_zeros_where_nothing_was_chosen(nameless, kind):
 
 @pytest.mark.parametrize(
     ("request_", "bare", "chosen"),
-    [
-        ({"groups": {"a": [6, 2, 3], "b": [4, 5]}, "avoid": [3]}, 2, [2, 4, 5, 6]),
-        ({"keep": [0]}, 0, [0, 4]),
-    ],
+    [({"groups": {"a": [6, 2, 3], "b": [4, 5]}, "avoid": [3]}, 2, [2, 4, 5, 6]), ({"keep": [0]}, 0, [0, 4])],
 )
 def test_all_columns_of_a_chosen_group_and_kept_ones_are_chosen_even_without_weight(request_, bare, chosen):
     sign = -np.sign(np.corrcoef(X[:, bare], Y)[0, 1])

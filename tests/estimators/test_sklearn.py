@@ -38,7 +38,7 @@ from kmargin import (
         KernelSparseSVC(kernel="linear", multi_class="ovr", solver=MM(rtol=0.0)),
         SparseSVCCV(ks=[2, 1], cv=3),
         KernelSparseSVCCV(ks=[5, 2], cv=3),
-    ],
+    ]
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -48,12 +48,7 @@ def analysis(select="1se", n_repeats=4, has_settled=True, chosen=(), n_classes=2
         was_chosen=True,
         highest=Made(k=7, C=10.0, score=0.9),
         choice=Made(
-            k=3,
-            C=0.1,
-            n_repeats=n_repeats,
-            has_settled=has_settled,
-            score=0.85,
-            first=Made(fits=[()] * 5),
+            k=3, C=0.1, n_repeats=n_repeats, has_settled=has_settled, score=0.85, first=Made(fits=[()] * 5)
         ),
         assessment=Made(is_nested=True, chosen=[{"k": k} for k in chosen], folds=[()] * 4, **more),
         model=Made(machine=Made(classes_=np.array(names), support_=[1, 4]), is_kernel=True),

@@ -69,10 +69,7 @@ def test_every_fixed_rho_solve_takes_at_least_one_step(solver):
 
 @pytest.mark.parametrize(
     "penalised",
-    [
-        of_one(make_problem(60, 8, 3, lam=0.0)),
-        PenalisedProblem.of(make_problems(lam=0.0), COLUMNS, 3),
-    ],
+    [of_one(make_problem(60, 8, 3, lam=0.0)), PenalisedProblem.of(make_problems(lam=0.0), COLUMNS, 3)],
     ids=["one", "three"],
 )
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -21,13 +21,7 @@ from kmargin.model_selection.scores import (
     rate_interval,
 )
 from kmargin.report.frames import area_under_curve, results_by_group
-from kmargin.report.text import (
-    all_features_text,
-    evidence_text,
-    groups_text,
-    headline,
-    neighbour_text,
-)
+from kmargin.report.text import all_features_text, evidence_text, groups_text, headline, neighbour_text
 from kmargin.tables.analysis import OUTER, analyse, assess
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.read import Table
