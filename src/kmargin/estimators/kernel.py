@@ -105,7 +105,7 @@ class KernelSparseSVC(KernelClassifier, SingleModel):
     ----------
     k : int or "all", default=10
         The number of training points the model may keep, whatever the number of classes (see `shared`).
-        ``k=0`` fits the intercept alone.
+        Points that equal an earlier one are never kept. ``k=0`` fits the intercept alone.
     C : float, default=1.0
         Inverse strength of the ridge on alpha; ``inf`` means no ridge.
     kernel : "rbf", "poly", "linear", "sigmoid", "precomputed" or callable, default="rbf"
