@@ -93,7 +93,7 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
 
 
 def refuse_all(what: str, k: object) -> None:
-    """Raise ValueError for k="all", which keeps all features, so that none are selected."""
+    """Raise ValueError for k="all": a model that keeps every feature makes no selection to assess."""
     if isinstance(k, str) and k == "all":
         raise ValueError(
             f'{what}="all" keeps every feature on every half, so nothing is selected. '

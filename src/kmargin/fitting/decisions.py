@@ -113,7 +113,7 @@ class Kernel:
             self._checked(left[:, -2], X)
             self._checked(right[:, -1], points)
             K = left @ right.T
-        np.minimum(K, 0.0, out=K)  # rounding can make a squared distance negative where it should be 0
+        np.minimum(K, 0.0, out=K)  # K has -gamma times squared distances; rounding can make it positive
         return self._with_exact_distances(self._checked(np.exp(K, out=K), X), X, points)
 
     def _with_exact_distances(self, K: Matrix, X: Any, points: Any) -> Matrix:

@@ -242,7 +242,7 @@ def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProb
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
-            return replace(rounded, status=Status.SETTLED)  # after rounding, a swap may lower the objective
+            return replace(rounded, status=Status.SETTLED)  # in float32 a swap may lower the objective
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 

@@ -123,7 +123,8 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
     """The negative log-likelihood of a softmax whose logits use the decision values of all classifiers.
 
     `theta` holds the matrix of slopes, a row for each binary classifier and a column for each class, then
-    the offsets. The result is the value, followed by the flattened matrix of gradient (first) and Hessian.
+    the offsets. The result is one vector: the value, then for each coefficient its entry of
+    the gradient and its row of the Hessian.
     """
     rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)

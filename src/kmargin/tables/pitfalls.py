@@ -80,7 +80,7 @@ def _is_code(column: pd.Series) -> bool:
     return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())
 
 
-# Warnings of what makes scores too high
+# Below: warnings of data that make scores too optimistic.
 
 # names of columns that identify the person or animal of a row
 PERSON = re.compile(
@@ -99,7 +99,7 @@ MAX_BATCHES = 50  # a column with more distinct values does not mark batches
 MIN_ASSOCIATION = 0.3  # least Cramér's V between batch and label for a warning
 MAX_P_VALUE = 1e-3  # a warning needs a smaller p-value than this, of an association or of an accuracy
 MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature from which on there is a warning
-MAX_LONE_FEATURES = 3  # if more features reach that accuracy, the classes are simply far apart: no warning
+MAX_LONE_FEATURES = 3  # if more features reach it, each alone, classes are simply far apart: no warning
 N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so many features, on so many rows
 
 

@@ -336,7 +336,7 @@ def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str])
 
 
 def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = None) -> pd.Series | None:
-    """Convert texts to numbers, `MISSING_MARKS` to missing values; return None for any other text."""
+    """Convert texts to numbers, `MISSING_MARKS` to missing values; None if there is any other text."""
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
     if thousands is not None:  # it separates groups of three digits; in 01.03.2015 it does not

@@ -460,8 +460,8 @@ def times(X: Any, first: int, w: Vector, out: Vector) -> None:
 def add_rows(X: Any, first: int, weights: Vector, out: Vector) -> None:
     """out <- X'weights, for the rows of an array from `first` on, or all rows of a CSR matrix.
 
-    If at least half of the weights are 0, as for samples beyond their margin, only the rows of an array with
-    other weights are read; else BLAS computes the product with all rows.
+    If X is an array and at least half of the weights are 0, as for samples beyond their margin, only rows
+    with nonzero weights are read; else BLAS computes the product with all rows.
     """
     _add_rows(typeof(X), first, weights, out)(X, first, weights, out)
 

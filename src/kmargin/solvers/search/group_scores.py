@@ -93,11 +93,13 @@ def add_block_scores(
     gain: Vector,
     change: Matrix,
 ) -> None:
-    """Add the costs, gains and changes of blocks in one binary problem to `drop`, `gain` and `change`.
+    """Add the scores of blocks of columns in one binary problem to `drop`, `gain` and `change`.
 
-    Block a of the support has the indices inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b
-    outside it the indices outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was
-    set to 0, because its coefficient would get the wrong sign, is left out of its block. Smaller blocks are
+    They are the predicted changes of the objective if a block of the support is dropped, if a block outside
+    it is added, and if one is swapped for the other. Block a of the support has the indices
+    inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b outside it the indices
+    outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was set to 0, because its
+    coefficient would violate the required sign, is left out of its block. In work arrays smaller blocks are
     padded with zeros.
     """
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1

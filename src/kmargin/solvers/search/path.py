@@ -51,8 +51,9 @@ ALL_SWAPS_FLOPS = 2e10
 # All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Searches that start from a single unit: the flop budget of all of them, the least number of units per start,
-# and the multiple of the best objective below which a result is searched again with full effort.
+# Searches that each start from a single unit: the flop budget of all of them; the number of units of the
+# problem for each such start; and the multiple of the best objective below which the support that a start
+# leads to is searched again with full effort.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
 # For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If it takes more but
@@ -81,7 +82,7 @@ RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
 
 # Restarts end when the latest searches have all led back to the best support, and together have used this
 # fraction of the flop budget. The searches of nearby sizes, which come before the restarts, count as well.
-MAX_RETURN_FRACTION = 0.05
+MAX_RETURN_FRACTION = 0.025
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
 RESTART_SEED = 0
@@ -93,6 +94,7 @@ class SupportPath:
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.units = units = problem.units
         self.all_rows = [make_rows(binary) for binary in problem.binary]
+        self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all, or none
         self.n_problems, self.n_units = len(self.all_rows), units.n_units
         self.n_fixed = int(units.fixed.sum())
         self.sizes = sorted({min(k, self.n_units) for k in sizes if k >= self.n_fixed and k > 0})
@@ -114,16 +116,10 @@ class SupportPath:
         self.rng = np.random.default_rng(RESTART_SEED)
         self._whole: WorkingSet | None = None
         self._part: WorkingSet | None = None
-        self._dense: tuple[Vector, Candidate] | None = None
 
     @cached_property
     def gains(self) -> list[UnitGains]:
         return [UnitGains(rows, self.units) for rows in self.all_rows]
-
-    @property
-    def _array_rows(self) -> list[ArrayRows]:
-        """The entries of `all_rows` that are in memory: all of them, or none."""
-        return [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]
 
     # The results
 
@@ -146,9 +142,14 @@ class SupportPath:
             self._walk_wide()
         if len(self.sizes) > 1 and self.effort.max_starts and self.is_small:
             for size in sorted(self.found):
-                if self._trial_flops(size) > PATH_OMIT_FLOPS:
+                flops = self._trial_flops(size)
+                if flops > PATH_OMIT_FLOPS:
                     break  # larger sizes cost more
-                self._try_other_starts_of_path(size)
+                if flops <= PATH_START_FLOPS:
+                    if not self._tried_every_support(size, self.found[size]):
+                        self._start_elsewhere(size)
+                elif size > 2:  # swaps of two units for two reach all supports of size 2
+                    self._omit_units(size, PATH_OMITTED, self.effort)
         for size in self.found:
             if self.effort.all_swaps and not self.found[size].all_tried:
                 self._try_every_swap(size)
@@ -180,7 +181,7 @@ class SupportPath:
         size = max(k + effort.n_outside(k, self.n_units), len(start.support))
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
-            return LargeSupport(self._array_rows, self.units, lams, start, effort.tol, regime)
+            return LargeSupport(self.array_rows, self.units, lams, start, effort.tol, regime)
         takes_whole = self.is_small and (self.is_narrow or len(self.sizes) == 1)
         if takes_whole or self._whole is not None:
             return self._whole_panel(lams, start)
@@ -218,7 +219,7 @@ class SupportPath:
         if n_columns > LARGE_SUPPORT and len(start.support):
             columns = self.units.columns_of(start.support)
             n_active = max(
-                rows.count_active(columns, u) for rows, u in zip(self._array_rows, start.coefs, strict=True)
+                rows.count_active(columns, u) for rows, u in zip(self.array_rows, start.coefs, strict=True)
             )
             if n_columns > n_active:
                 fits = self.all_rows[0].fits(self.n_problems * n_dual_numbers(n_active, n_columns))
@@ -285,7 +286,7 @@ class SupportPath:
         coefs, values = found.coefs.copy(), found.values.copy()
         columns = self.units.columns_of(found.support)
         is_panel = found.regime is not None and found.regime.takes_panel
-        for p, rows in enumerate(self._array_rows):
+        for p, rows in enumerate(self.array_rows):
             if is_affordable(rows.n_samples, len(columns)) and (
                 is_panel or not rows.is_minimum(self.lams[p], columns, coefs[p], values[p])
             ):
@@ -480,13 +481,6 @@ class SupportPath:
 
     # Searches for several sizes
 
-    def _try_other_starts_of_path(self, size: int) -> None:
-        if self._trial_flops(size) > PATH_START_FLOPS:
-            if size > 2:  # swaps of two units for two reach all supports of size 2
-                self._omit_units(size, PATH_OMITTED, self.effort)
-        elif not self._tried_every_support(size, self.found[size]):
-            self._start_elsewhere(size)
-
     def _walk_whole(self) -> None:
         """Search all sizes in one panel: from the largest down, then up and down, each from its neighbour."""
         sizes = self.sizes[::-1]
@@ -504,8 +498,9 @@ class SupportPath:
             if found.value <= ZERO_OBJECTIVE:
                 break  # more units cannot lower an objective of zero
             found = warm.get(k, found)
-            if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:
-                found = self._small_model()  # gives an estimate of the number of active rows
+            if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:  # to estimate active rows
+                size = min(50, self.n_rows // self.n_problems // 4 + 1, self.n_units)
+                found = self._search(self.lams, max(size, self.n_fixed), found, self.effort.least())
                 if found.value <= ZERO_OBJECTIVE:
                     self.found[len(found.support)] = found
                     break
@@ -515,7 +510,11 @@ class SupportPath:
             found = self.found[k] = self._search(self.lams, k, found, self.effort)
             below.append(k)
         above = [] if found.value <= ZERO_OBJECTIVE else [k for k in self.sizes if k not in below]
-        larger = self._solve_dense(found) if above else found
+        if above:
+            # The fit of all units starts from zero, where all rows are active. From a small support, at whose
+            # minimum few rows are active, Newton's method would take ten times as many steps.
+            zero = Candidate.start(np.arange(self.n_units), self.units, self.n_problems)
+            larger = self._search(self.lams, self.n_units, zero, self.effort)
         for k in reversed(above):
             larger = self.found[k] = self._search(
                 self.lams, k, warm.get(k, self._trim(larger, k)), self.effort
@@ -523,17 +522,6 @@ class SupportPath:
         if above and below:
             self._try(below[-1], self._trim(larger, below[-1] + MAX_OUTSIDE))
         self._sweep(below, first=1)
-
-    def _small_model(self) -> Candidate:
-        k = min(50, self.n_rows // self.n_problems // 4 + 1, self.n_units)
-        return self._search(self.lams, max(k, self.n_fixed), self._fixed_units(), self.effort.least())
-
-    def _solve_dense(self, start: Candidate) -> Candidate:
-        """The fit of all units, started from `start` or the last such fit; cached until `lams` changes."""
-        if self._dense is None or self._dense[0] is not self.lams:
-            start = self._dense[1] if self._dense is not None else start
-            self._dense = self.lams, self._search(self.lams, self.n_units, start, self.effort)
-        return self._dense[1]
 
     def _sweep(self, sizes: list[int], first: int) -> None:
         """Search each size from the support of its neighbour, up and down in turn, until no support changes.
