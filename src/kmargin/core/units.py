@@ -99,7 +99,7 @@ class Units:
         return replace(self, starts=starts, columns=self.columns[stays], fixed=self.fixed[sizes > 0])
 
     def without_copies(self, columns: Indices) -> "Units":
-        """Remove columns that repeat other columns from the units, and list them in `copies`.
+        """Remove from the units the columns that repeat other columns, and list them in `copies`.
 
         The search never selects a copy, but a model that uses all units has coefficients for the copies too.
         """

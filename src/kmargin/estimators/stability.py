@@ -204,7 +204,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     verbose: int = 0
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> "StabilitySelection":
-        """Fit a model to both halves of each pair, and count how often each feature is selected.
+        """Fit a model to each of many random halves of the rows; count how often each feature is selected.
 
         Parameters
         ----------

@@ -194,7 +194,7 @@ class Task(NamedTuple):
 
     designs: Designs
     pairs: tuple[Pair, ...]  # the classes of each binary problem
-    units: Units | None = None  # what k counts; None: each distinct column of the only binary problem
+    units: Units | None = None  # what k counts; None if it counts the columns of a single binary problem
 
 
 def solve_task(

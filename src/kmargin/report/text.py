@@ -267,7 +267,7 @@ def evidence_text(analysis: Analysis) -> str:
 
 
 def all_features_text(analysis: Analysis) -> str:
-    """The score with all features, and what using fewer costs; empty if that was not computed."""
+    """The score with all features, and how much is lost with fewer; empty if that was not computed."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     cost = assessed.cost_of_sparsity
     if cost is None:

@@ -71,7 +71,7 @@ def check_finite(frame: pd.DataFrame) -> None:
 
 
 def check_measured(column: pd.Series) -> None:
-    """Raises InputError for a column of numbers and values outside the range of measurement, such as '<5'."""
+    """Raises InputError if a column mixes numbers with values like '<5', outside the range of measurement."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     is_censored = texts.str.fullmatch(CENSORED).astype(bool)
     if is_censored.any() and parse_numbers(texts[~is_censored], ",") is not None:

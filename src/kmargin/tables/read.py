@@ -321,7 +321,7 @@ def to_whole(column: pd.Series) -> pd.Series:
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Convert numbers among `MISSING_MARKS`, or with thousands separators; add a note on the marks."""
+    """Convert texts of numbers and of `MISSING_MARKS`, which become NaN; add a note that lists the marks."""
     numeric, marks, marked = {}, set[str](), list[str]()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         found = set(frame[name][frame[name].isin(MISSING_MARKS)])

@@ -192,7 +192,7 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
 
 
 def decide_block(machines: MatrixFunction, convert: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
-    """Return `convert` of the decision values of one block of X; `machines` are its binary classifiers."""
+    """Apply `convert` to a block's decision values; `machines` gives a column per binary classifier."""
     return convert(machines(check_array(X, dtype=dtype, input_name="X")))
 
 

@@ -231,7 +231,7 @@ def descend_mm(
     previous_coords = coords.copy()
 
     while True:
-        # 1. decision values, loss, and U'(y v), where v are the shortfalls of the margins
+        # 1. decision values, loss, and U'(y v), where X = U S V' and v_i = max(0, 1 - y_i f_i)
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]

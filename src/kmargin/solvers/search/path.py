@@ -198,7 +198,7 @@ class SupportPath:
         return self._part
 
     def _whole_panel(self, lams: Vector, start: Candidate) -> WorkingSet:
-        """The search in a panel of all columns, built once, moved to the support of `start`."""
+        """The search in a panel of all columns, which is built once, at the support of `start`."""
         if self._whole is None:
             self._whole = WorkingSet(
                 self.all_rows, self.units, lams, self.n_units, start, self.effort.tol, self.gains

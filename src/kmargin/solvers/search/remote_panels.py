@@ -224,7 +224,10 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Write objectives to `values`, after a refit if a gradient is not 0; return the decrease left."""
+        """Recompute the objectives into `values`, after a refit where a gradient is not 0.
+
+        With required signs there is no refit, and the predicted decrease of a Newton step is returned.
+        """
         idx = self._places(support)
         total = 0.0
         for number, (held, u) in enumerate(zip(self.panels, coefs, strict=True)):

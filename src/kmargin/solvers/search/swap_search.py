@@ -39,7 +39,7 @@ MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 # A support replaces another only if its objective is below this multiple of the other's.
 BETTER = 1.0 - 1e-9
 
-# Overhead of refitting a binary problem, expressed in flops; it counts only if there are several problems.
+# Overhead of refitting a binary problem, in flops; counted only where several problems are refitted.
 CALL_FLOPS = 2e4
 
 

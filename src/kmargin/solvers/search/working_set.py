@@ -63,7 +63,7 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether the panels can be reused for `size` units without remaining mostly empty."""
+        """Whether the panels have room for `size` units, and these would fill a good part of it."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
