@@ -103,6 +103,7 @@ def start_template(compiled):
     if os.fork() == 0:
         try:
             connection.close()  # so that this process ends when its parent does
+            multiprocessing.current_process()._config["daemon"] = False  # tests may start processes
             enter_tree()
             has_warm_up = compiled and (tree / "fuzz" / "warm.py").exists()
             template = Template(STAGES[compiled][-1], its_connection, run_in_fork, has_warm_up)
