@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from penalised_problems import PENALISED, make_problem, make_problems, make_units, of_one, random_point
 
+from kmargin.core.problem import Problem
 from kmargin.data.design.dense import DenseDesign
-from kmargin.solvers import Status
+from kmargin.solvers import Exchange, Status
 from kmargin.solvers.proximal import reference
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import Descent, MMStep, Momentum, sd_step
@@ -69,6 +70,8 @@ def test_fewer_than_are_always_in_is_an_error_that_says_so():
     message = r"k=1 is less than the 2 units that are always in the model.*Use k >= 2"
     with pytest.raises(ValueError, match=message):
         penalised.with_k(1)
+    with pytest.raises(ValueError, match=message):
+        list(Exchange().solve_grid(Problem(penalised.problems, penalised.units), [[1.0] * 3], [1], None))
 
 
 def test_univariate_start_is_each_features_own_regression():

@@ -6,10 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from penalised_problems import make_problem
+from penalised_problems import make_problem, make_units
 from search_problems import CASES, GROUPS, in_blocks, lowest_of_all, make_case, make_search
 
-from kmargin import Exchange, Regime, Status
+from kmargin import Exchange, Regime, SparseSVC, Status
 from kmargin.core.problem import Problem
 from kmargin.core.units import Units
 from kmargin.data.design.dense import DenseDesign
@@ -62,7 +62,7 @@ def test_units_loaded_again_have_the_same_gram_matrix():
     for unit in (0, 2, 5, 4, 2):
         narrow.panels.hold(np.array([1, 3, unit]))
         places, expected = (
-            panels.place_of[panels._positions(np.array([1, 3, unit]))]
+            panels.place_of[panels.units.positions_of(np.array([1, 3, unit]))]
             for panels in (narrow.panels, whole.panels)
         )
         for gram, other in zip(narrow.panels.gram, whole.panels.gram, strict=True):
@@ -207,3 +207,22 @@ def test_a_strong_ridge_leaves_only_the_intercepts():
     for solution, one in zip(solutions, problem.binary, strict=True):
         assert len(solution.support) == 0
         assert solution.intercept == pytest.approx(one.mean_label())
+
+
+def test_wide_groups_are_searched_without_a_ridge_and_ridges_may_rise():
+    one = make_problem(30, 1300, lam=0.0, weighted=False)
+    (solutions,) = solve(Problem((one,), make_units([130] * 10)), [1])
+    assert total(solutions) < 1e-12  # a group of 130 columns separates 30 rows
+    few = Problem((make_problem(60, 8),), Units.of_columns(8))
+    falling = [total(found) for found in solve(few, [2], [[1.0], [0.01]])]
+    assert [total(found) for found in solve(few, [2], [[0.01], [1.0]])] == pytest.approx(falling[::-1])
+
+
+@pytest.mark.parametrize("seed", [1, 10, 18])
+def test_groups_that_nearly_depend_on_each_other_are_not_claimed_to_be_optimal_under_swaps(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 4)) @ rng.standard_normal((4, 6)) + 1e-7 * rng.standard_normal((20, 6))
+    y = np.where(rng.standard_normal(20) + X[:, 0] > 0.2, 1, -1)
+    thorough = Exchange(effort="thorough")
+    model = SparseSVC(k=2, groups=[0, 0, 1, 2, 2, 2], C=np.inf, solver=thorough).fit(X, y)
+    assert model.solutions_[0].status is Status.SETTLED

@@ -64,6 +64,16 @@ class Units:
             return size
         return int(self._columns_of_largest[size - 1]) if size else 0
 
+    def check_size(self, k: int) -> int:
+        """Return the number of units in a model with at most k; raise ValueError if more must be in it."""
+        n_fixed = int(np.count_nonzero(self.fixed))
+        if k < n_fixed:
+            raise ValueError(
+                f"k={k} is less than the {n_fixed} units that are always in the model, which count in k. "
+                f"Use k >= {n_fixed}, or keep fewer units."
+            )
+        return min(k, self.n_units)
+
     @property
     def unit_of_each_column(self) -> Indices:
         """The unit of each column of X; -1 for columns that are in no unit."""
@@ -84,12 +94,16 @@ class Units:
 
     def columns_of(self, units: Indices) -> Indices:
         """The columns of the units in `units`, concatenated in that order."""
+        return self.columns[self.positions_of(units)]
+
+    def positions_of(self, units: Indices) -> Indices:
+        """The indices in `columns` of the columns of the units in `units`, concatenated in that order."""
         if self.n_units == len(self.columns):  # each unit is one column
-            return self.columns[units]
+            return units
         sizes = self.sizes[units]
         ends = np.cumsum(sizes)
         n_columns = int(ends[-1]) if len(ends) else 0
-        return self.columns[np.arange(n_columns) + np.repeat(self.starts[units] - ends + sizes, sizes)]
+        return np.arange(n_columns) + np.repeat(self.starts[units] - ends + sizes, sizes)
 
     def without(self, columns: Indices) -> "Units":
         """Return the units without the given columns of X; units that have no column left are removed."""

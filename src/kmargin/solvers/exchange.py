@@ -155,11 +155,9 @@ class Exchange(Solver):
         return better if after <= before * (1.0 + ROUNDING_RTOL) else tuple(starts)
 
     def _solutions(
-        self, problem: Problem, path: SupportPath, found: Candidate | None, alone: tuple[Solution, ...]
+        self, problem: Problem, path: SupportPath, found: Candidate, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
         """For each binary problem, the solution that the search found, or the intercept alone if better."""
-        if found is None:
-            return alone
         assert found.values is not None
         # With a ridge, a column and its copy together may be better, but the search never adds a copy.
         all_tried = found.all_tried and not (len(problem.units.copies) and path.lams.max() > 0)

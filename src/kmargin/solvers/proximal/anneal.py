@@ -146,13 +146,13 @@ class ProximalDistance(Solver):
         self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
         units, columns = problem.units, np.sort(problem.units.columns)
-        for row in lams:  # MM computes one SVD for all ridges, since the design caches it
-            own, own_units = problem.with_ridges(row).binary, units
-            if len(columns) < units.n_features:  # leave out columns in no unit: their coefficients are 0
-                own = tuple(change_designs(own, lambda design: design.take(columns)))
-                places = np.searchsorted(columns, units.columns)
-                own_units = replace(units, columns=places, signs=units.signs[columns])
-            for solutions in self._anneal_path(own, own_units, ks, rng):
+        own = problem
+        if len(columns) < units.n_features:  # leave out columns in no unit: their coefficients are 0
+            places = np.searchsorted(columns, units.columns)
+            own_units = replace(units, columns=places, signs=units.signs[columns])
+            own = Problem(tuple(change_designs(own.binary, lambda design: design.take(columns))), own_units)
+        for row in lams:  # MM computes one SVD for all ridges if X need not be rescaled: the design caches it
+            for solutions in self._anneal_path(own.with_ridges(row).binary, own.units, ks, rng):
                 found = tuple(
                     replace(one, support=columns[one.support], n_features=units.n_features)
                     for one in solutions
@@ -385,15 +385,14 @@ def best_ending(
     problem: BinaryProblem,
     projected: Solution,
     alone: Solution,
-    support: Indices | None = None,
-    signs: Vector | None = None,
+    support: Indices,
+    signs: Vector | None,
 ) -> Solution:
     """Return the solution of lowest objective: `projected`, its refit, or `alone`, the intercept alone.
 
-    The refit is on `support`, or on the support of `projected` if `support` is None. `signs` has the required
-    sign of the coefficient of each column, 0 for either.
+    The refit is on the columns `support`. `signs` has the required sign of the coefficient of each column, 0
+    for either.
     """
-    support = projected.support if support is None else support
     coef, intercept = projected.dense_coef()[support], projected.intercept
     if not np.isfinite(projected.objective):
         coef, intercept = np.zeros(len(support)), 0.0

@@ -44,13 +44,7 @@ class PenalisedProblem:
         return cls.of([problem], Units.of_columns(problem.design.n_features), k)
 
     def with_k(self, k: int) -> "PenalisedProblem":
-        n_fixed = int(np.count_nonzero(self.units.fixed))
-        if k < n_fixed:
-            raise ValueError(
-                f"k={k} is less than the {n_fixed} units that are always in the model, which count in k. "
-                f"Use k >= {n_fixed}, or keep fewer units."
-            )
-        return replace(self, k=min(k, self.units.n_units))
+        return replace(self, k=self.units.check_size(k))
 
     @property
     def n_features(self) -> int:

@@ -59,7 +59,7 @@ def measure_gradient(
     for p in range(coefs.shape[0]):
         first, last = row_starts[p], row_starts[p + 1]
         r = residual[first:last]
-        take_residuals(panel, first, idx, idx.size, coefs[p], r)
+        take_residuals(panel, first, idx, coefs[p], r)
         out[p] = total_loss(r)
         for a in range(idx.size):
             column, lam, u = panel[idx[a], first:last], ridge[p, idx[a]], coefs[p, a]
@@ -127,22 +127,22 @@ def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: fl
     linear dependence can be distinguished from rounding errors. If the descent stalls or ends with huge
     coefficients, it is repeated from zero coefficients.
     """
-    end, end_value, has_stalled = _descend(columns, ridge, u)
-    size = float(np.abs(end) @ np.sqrt(columns.squares() + ridge))
+    norms = np.sqrt(columns.squares() + ridge)  # of each column with the root of its ridge appended
+    end, end_value, has_stalled = _descend(columns, ridge, norms, u)
+    size = float(np.abs(end) @ norms)
     if (has_stalled or size > HUGE_COEFS) and u.any():
-        other, other_value, _ = _descend(columns, ridge, np.zeros_like(u))
+        other, other_value, _ = _descend(columns, ridge, norms, np.zeros_like(u))
         error = np.finfo(float).eps * size  # rounding error of the residuals
         if other_value < end_value + error * (np.sqrt(2 * end_value) + error):
             return other, other_value
     return (end, end_value) if end_value < value else (u, value)
 
 
-def _descend(columns: SupportColumns, ridge: Vector, u: Vector) -> tuple[Vector, float, bool]:
+def _descend(columns: SupportColumns, ridge: Vector, norms: Vector, u: Vector) -> tuple[Vector, float, bool]:
     """Minimise from u; return the last point, its objective, and whether the descent stalled before the
     minimum.
     """
-    scale = np.sqrt(columns.squares() + ridge)  # the norm of each column with the root of its ridge appended
-    scale[scale == 0.0] = 1.0
+    scale = np.where(norms == 0.0, 1.0, norms)
     root = np.sqrt(ridge) / scale
 
     def objective(v: Vector) -> float:

@@ -127,18 +127,18 @@ def update_gram(
 
 
 @inlined
-def combine(panel: Matrix, first: int, idx: Indices, n_columns: int, d: Vector, out: Vector) -> None:
-    """out <- sum_a d[a] * panel[idx[a]] for the rows of one binary problem, a < n_columns."""
+def combine(panel: Matrix, first: int, idx: Indices, d: Vector, out: Vector) -> None:
+    """out <- sum_a d[a] * panel[idx[a]] for the rows of one binary problem."""
     last = first + out.size
     for i in range(out.size):
         out[i] = 0.0
-    n4 = n_columns - n_columns % 4
+    n4 = idx.size - idx.size % 4
     for a in range(0, n4, 4):
         add_scaled4(
             d[a], panel[idx[a], first:last], d[a + 1], panel[idx[a + 1], first:last],
             d[a + 2], panel[idx[a + 2], first:last], d[a + 3], panel[idx[a + 3], first:last], out,
         )  # fmt: skip
-    for a in range(n4, n_columns):
+    for a in range(n4, idx.size):
         add_scaled(d[a], panel[idx[a], first:last], out)
 
 
@@ -158,11 +158,9 @@ def total_loss(residual: Vector) -> float:
 
 
 @inlined
-def take_residuals(
-    panel: Matrix, first: int, idx: Indices, n_columns: int, u: Vector, residual: Vector
-) -> None:
-    """residual <- target - sum_a u[a] * panel[idx[a]] for the rows of one binary problem, a < n_columns."""
-    combine(panel, first, idx, n_columns, u, residual)
+def take_residuals(panel: Matrix, first: int, idx: Indices, u: Vector, residual: Vector) -> None:
+    """residual <- target - sum_a u[a] * panel[idx[a]] for the rows of one binary problem."""
+    combine(panel, first, idx, u, residual)
     target = panel[panel.shape[0] - 1, first : first + residual.size]
     for i in range(residual.size):
         residual[i] = target[i] - residual[i]
@@ -267,7 +265,7 @@ def newton(
         for a in range(k):
             if signs[a] * u[a] < 0.0:
                 u[a] = 0.0
-        take_residuals(panel, first, idx, k, u, residual)
+        take_residuals(panel, first, idx, u, residual)
         value = total_loss(residual)
         for a in range(k):
             value += 0.5 * ridge[a] * u[a] * u[a]
@@ -285,7 +283,7 @@ def newton(
             for a in range(k):
                 u[a] += d[a]
                 value += 0.5 * ridge[a] * u[a] * u[a]
-            take_residuals(panel, first, idx, k, u, residual)
+            take_residuals(panel, first, idx, u, residual)
             value += total_loss(residual)
             if not value <= MAX_FIRST_VALUE:
                 for a in range(k):
@@ -303,7 +301,7 @@ def newton(
                 or value - 2.0 * decrease > give_up
             ):
                 return value, n_steps
-            combine(panel, first, idx, k, d, delta)
+            combine(panel, first, idx, d, delta)
             uu, ud, dd, loss = 0.0, 0.0, 0.0, 0.0
             for a in range(k):
                 uu += ridge[a] * u[a] * u[a]

@@ -107,10 +107,10 @@ class ArrayRows(Rows):
 
     def columns(self, columns: Indices) -> Matrix:
         """The given columns of X with row i multiplied by t_i, followed by the column of the intercept."""
-        A = np.empty((self.n_samples, len(columns) + 1))
-        A[:, :-1] = self.t[:, None] * self.X.block(np.arange(self.n_samples), columns)
-        A[:, -1] = self.t if self.fit_intercept else 0.0
-        return A
+        A = np.empty((len(columns) + 1, self.n_samples))
+        self.X.fill_panel(columns, self.t, np.arange(len(columns)), A)
+        A[-1] = self.t if self.fit_intercept else 0.0
+        return A.T
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
         """Minimise the objective over coefficients of `columns`, from u; return the minimiser and its value.

@@ -92,7 +92,7 @@ def add_block_scores(
     drop: Vector,
     gain: Vector,
     change: Matrix,
-) -> None:
+) -> bool:
     """Add the scores of blocks of columns in one binary problem to `drop`, `gain` and `change`.
 
     They are the predicted changes of the objective if a block of the support is dropped, if a block outside
@@ -100,8 +100,9 @@ def add_block_scores(
     inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b outside it the indices
     outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was set to 0, because its
     coefficient would violate the required sign, is left out of its block. In work arrays smaller blocks are
-    padded with zeros.
+    padded with zeros. Returns whether no column depends on others of its block.
     """
+    are_independent = True
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
     tallest, widest = widest_block(lose_starts), widest_block(take_starts)
     A, U, cost = np.zeros((tallest, tallest, n_lose)), np.zeros((tallest, n_lose)), np.empty(n_lose)
@@ -138,6 +139,9 @@ def add_block_scores(
                     L[j, l] = schur[outside[first + j], outside[first + l]] if is_in else 0.0
                 diagonal[j] = L[j, j]
             factor_block(L, widest, diagonal)
+            for j in range(size):
+                if L[j, j] == 0.0 and diagonal[j] > 0.0:
+                    are_independent = False
             gained = solve_forward(L, widest, x)
             gain[b] += 0.5 * gained
             at = (b - begin) * n_lose
@@ -174,6 +178,7 @@ def add_block_scores(
         for b in range(begin, end):
             for a in range(n_lose):
                 change[a, b] += 0.5 * total[(b - begin) * n_lose + a]
+    return are_independent
 
 
 @inlined
@@ -208,13 +213,15 @@ def score_groups(
     drop: Vector,
     gain: Vector,
     change: Matrix,
-) -> None:
+) -> bool:
     """drop, gain, change <- the scores of blocks of columns, summed over the binary problems.
 
     `idx` (the intercept last) and `outside` hold places (row numbers) in the panel. Block a of the support
     has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside likewise. Columns
-    outside that share a block lie between two successive `schur_starts`.
+    outside that share a block lie between two successive `schur_starts`. Returns whether no column outside
+    depends on the support or on others of its block, so that refits after swaps are exact.
     """
+    are_independent = True
     k, m = idx.size, outside.size
     for a in range(drop.size):
         drop[a] = 0.0
@@ -231,10 +238,15 @@ def score_groups(
                 if grad[j] * signs[j] > 0.0:
                     grad[j] = 0.0
         schur_blocks(gram[p], ridge[p], idx, outside, R, schur_starts, S)
-        add_block_scores(
+        if not add_block_scores(
             coefs[p], inverse, grad, S, R, inside_blocks, lose_starts, outside_blocks, take_starts, drop,
             gain, change,
-        )  # fmt: skip
+        ):  # fmt: skip
+            are_independent = False
+        for j in range(m):
+            if schur[j] == np.inf and gram[p, outside[j], outside[j]] > 0.0:
+                are_independent = False
+    return are_independent
 
 
 @compiled

@@ -32,7 +32,7 @@ class LargeSupport(SwapSearch):
     its columns.
     """
 
-    max_rounds, max_renewals = 4, 1
+    max_rounds = 4
 
     def __init__(
         self,

@@ -299,12 +299,12 @@ class Panels:
         coming = needed[~self.held[needed]]
         if len(coming) == 0:
             return
-        positions = self._positions(coming)
+        positions = self.units.positions_of(coming)
         empty = np.flatnonzero(self.contents < 0)
         if len(empty) < len(positions):
             leaving = self.held.copy()
             leaving[needed] = False
-            gone = self._positions(np.flatnonzero(leaving))
+            gone = self.units.positions_of(np.flatnonzero(leaving))
             self.contents[self.place_of[gone]], self.place_of[gone], self.held[leaving] = -1, -1, False
             empty = np.flatnonzero(self.contents < 0)
         places = empty[: len(positions)]
@@ -345,20 +345,13 @@ class Panels:
                 products = (panel[places] * self.active[part]) @ panel.T
             gram[places], gram[:, places] = products, products.T
 
-    def _positions(self, units: Indices) -> Indices:
-        """Indices in units.columns of the columns of these units."""
-        if self.is_single:
-            return units
-        starts = self._unit_starts(units)
-        return np.arange(starts[-1]) + np.repeat(self.units.starts[units] - starts[:-1], np.diff(starts))
-
     def _unit_starts(self, units: Indices) -> Indices:
-        """Where each of these units begins in `_positions`, and the number of all columns at the end."""
+        """Where each of these units begins in `units.positions_of`, then the number of all columns."""
         return np.concatenate([[0], np.cumsum(self.units.sizes[units])])
 
     def _places(self, units: Indices) -> Indices:
         """The places of the columns of these units, followed by that of the intercept."""
-        positions = self._positions(units)
+        positions = self.units.positions_of(units)
         idx = np.empty(len(positions) + 1, np.int64)
         idx[:-1], idx[-1] = self.place_of[positions], self.n_places
         return idx
@@ -391,7 +384,7 @@ class Panels:
 
         The intermediate results are kept for `score_pairs`.
         """
-        idx, places = self._places(support), self.place_of[self._positions(outside)]
+        idx, places = self._places(support), self.place_of[self.units.positions_of(outside)]
         signs = None if self.place_signs is None else self.place_signs[places]
         drop, gain = np.empty(len(support)), np.empty(len(outside))
         change = np.empty((len(support), len(outside)))
@@ -405,8 +398,8 @@ class Panels:
             )  # fmt: skip
             self._scored = idx, places, grad, schur, R, inverse
         else:
-            are_independent, starts, starts_in = True, self._unit_starts(support), self._unit_starts(outside)
-            score_groups(
+            starts, starts_in = self._unit_starts(support), self._unit_starts(outside)
+            are_independent = score_groups(
                 self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(idx) - 1), starts,
                 np.arange(len(places)), starts_in, starts_in, drop, gain, change,
             )  # fmt: skip
@@ -431,7 +424,7 @@ class Panels:
                 self.gram, self.ridge, idx, coefs, places, grad, schur, R, inverse, lose, take, change
             )  # fmt: skip
             return change
-        idx, places = self._places(support), self.place_of[self._positions(outside[take])]
+        idx, places = self._places(support), self.place_of[self.units.positions_of(outside[take])]
         signs = None if self.place_signs is None else self.place_signs[places]
         starts = self._unit_starts(support), self._unit_starts(outside[take])
         unions = _unions(starts[0], lose), _unions(starts[1], np.arange(len(take)))

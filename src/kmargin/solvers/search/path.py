@@ -97,7 +97,7 @@ class SupportPath:
         self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all, or none
         self.n_problems, self.n_units = len(self.all_rows), units.n_units
         self.n_fixed = int(units.fixed.sum())
-        self.sizes = sorted({min(k, self.n_units) for k in sizes if k >= self.n_fixed and k > 0})
+        self.sizes = sorted({units.check_size(k) for k in sizes if k > 0})
         self.n_rows = sum(rows.n_samples for rows in self.all_rows)
         self.is_remote = any(rows.is_remote for rows in self.all_rows)
         n_columns, holds_all = len(units.columns), self._panel_fits(self.n_units)
@@ -123,10 +123,10 @@ class SupportPath:
 
     # The results
 
-    def best(self, k: int) -> Candidate | None:
-        """The best support found with at most k units, or None."""
+    def best(self, k: int) -> Candidate:
+        """The best support found with at most k units."""
         found = [candidate for size, candidate in self.found.items() if size <= k]
-        return min(found, key=lambda candidate: candidate.value, default=None)
+        return min(found, key=lambda candidate: candidate.value)
 
     def walk(self, lams: Vector) -> None:
         """Search all sizes for these ridges, starting from the supports found for the previous ridges."""
@@ -242,7 +242,7 @@ class SupportPath:
         return refit_flops(self.all_rows, n_columns) / self.n_budgets
 
     def _n_swaps(self, k: int) -> int:
-        return (k - min(k, self.n_fixed)) * (self.n_units - k)
+        return (k - self.n_fixed) * (self.n_units - k)
 
     def _fixed_units(self) -> Candidate:
         """The start that has only the units that must be in every model."""
@@ -293,7 +293,7 @@ class SupportPath:
                 coefs[p], values[p] = rows.minimise_exactly(self.lams[p], columns, coefs[p], values[p])
         value = float(values.sum())
         # If the refit lowered the objective, objectives of rejected supports may have been too high as well.
-        all_tried = found.all_tried and value > BETTER * found.value
+        all_tried = found.all_tried and value >= BETTER * found.value
         return found._replace(coefs=coefs, values=values, value=value, all_tried=all_tried, is_exact=True)
 
     def _try_every_swap(self, k: int) -> None:
@@ -312,7 +312,7 @@ class SupportPath:
 
     def _walk_single(self, k: int) -> None:
         """Search size k from the last ridges' support or by stronger ridges, then from other starts."""
-        found = self.found.get(k)
+        found = self.found.pop(k, None)
         if found is None:
             found = self._fixed_units()
             for stronger in () if self._can_try_every_support(k) else self._stronger_ridges():
@@ -334,7 +334,7 @@ class SupportPath:
         return [level * base for level in RIDGE_PATH if level > strength * math.sqrt(10.0)]
 
     def _can_try_every_support(self, k: int) -> bool:
-        n_supports = math.comb(self.n_units - self.n_fixed, k - min(k, self.n_fixed))
+        n_supports = math.comb(self.n_units - self.n_fixed, k - self.n_fixed)
         flops = ENUMERATION_FLOPS if len(self.sizes) == 1 else PATH_ENUMERATION_FLOPS
         return self.effort.flops > 0 and n_supports * self._trial_flops(k) <= flops
 
@@ -343,7 +343,7 @@ class SupportPath:
 
         It is not known to be the optimum if its final refit raises the objective, so that this was inexact.
         """
-        if not self._can_try_every_support(k) or not self.is_small:
+        if not self._can_try_every_support(k):
             return False
         whole = self._whole_panel(self.lams, start)
         whole.resize(k)
@@ -391,7 +391,7 @@ class SupportPath:
         """If trials are inexpensive, search from single units, in decreasing order of their gains."""
         flops, n_swaps = self._trial_flops(k), self._n_swaps(k)
         effort = self.effort._replace(flops=SWAP_FLOPS)
-        work = n_swaps * flops if effort.max_swaps < 0 else min(n_swaps * flops, SWAP_FLOPS)
+        work = min(n_swaps * flops, SWAP_FLOPS)
         n_starts = min(
             self.effort.max_starts, self.n_units // UNITS_PER_START, int(START_FLOPS / max(work, 1.0))
         )
@@ -499,7 +499,7 @@ class SupportPath:
                 break  # more units cannot lower an objective of zero
             found = warm.get(k, found)
             if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:  # to estimate active rows
-                size = min(50, self.n_rows // self.n_problems // 4 + 1, self.n_units)
+                size = min(k, 50, self.n_rows // self.n_problems // 4 + 1)
                 found = self._search(self.lams, max(size, self.n_fixed), found, self.effort.least())
                 if found.value <= ZERO_OBJECTIVE:
                     self.found[len(found.support)] = found

@@ -27,7 +27,7 @@ from kmargin.solvers.refit.newton import (
 )
 from kmargin.solvers.refit.rows import BlockRows
 from kmargin.solvers.refit.signs import constrained_direction
-from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units, locate
+from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units
 
 
 @compiled
@@ -188,7 +188,7 @@ class RemotePanels(Panels):
         n_steps, outcome = 0, -1
         for turn in range(len(lose)):
             new_support, new_coefs = exchange_units(self.units.starts, support, coefs, lose[turn], take[turn])
-            idx = locate(self.units.starts, self.place_of, self.n_places, new_support)
+            idx = self._places(new_support)
             signs = None if self.place_signs is None else self.place_signs[idx]
             extended, total = np.append(idx, self.n_places + 1), 0.0
             for number, (held, u) in enumerate(zip(self.panels, new_coefs, strict=True)):
@@ -214,7 +214,7 @@ class RemotePanels(Panels):
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
         support, coefs = self.trial if of_trial else (support, coefs)
-        columns = self.units.columns[self._positions(support)]
+        columns = self.units.columns_of(support)
         total = np.zeros(self.units.n_units)
         for rows, u, gains in zip(self.all_rows, coefs, self.unit_gains, strict=True):
             descent = rows.problem.design.slopes(columns, u)[0]

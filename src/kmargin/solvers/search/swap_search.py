@@ -125,10 +125,9 @@ def refit_flops(all_rows: Sequence[Rows], n_columns: int) -> float:
 class SwapSearch(ABC):
     """A support, refitted after each change, and the search for a better one from it."""
 
-    is_whole: bool = True  # whether all units outside the support are considered; then `renew` does nothing
+    is_whole: bool = True  # whether `renew` does nothing, as where all units are considered
     scores_all: bool = False  # whether all units of the support and all considered units are scored
     max_rounds: int = MAX_ROUNDS
-    max_renewals: int = MAX_RENEWALS
 
     def __init__(
         self, all_rows: Sequence[Rows], units: Units, lams: Vector, start: Candidate, tol: float
@@ -207,7 +206,7 @@ class SwapSearch(ABC):
         Searches have the least effort at first, and full effort once that no longer helps.
         """
         is_thorough = self.is_whole
-        for _ in range(self.max_renewals):
+        for _ in range(MAX_RENEWALS):
             if self.failed is not None and frozenset(self.support.tolist()) in self.failed:
                 return
             self.renew()
