@@ -154,6 +154,12 @@ def test_a_path_checks_its_arguments_too(labels, arguments, message):
         sparse_svm_path(X, labels, **arguments)
 
 
+def test_weights_too_far_apart_are_refused():
+    weights = np.where(np.arange(len(y)) % 5, 1.0, 0.0)
+    with pytest.raises(ValueError, match=r"from 1e-31 to 1, and may differ by at most a factor of 1e\+30"):
+        SparseSVC(k=2).fit(X, y, sample_weight=np.maximum(weights, 1e-31))
+
+
 def test_solver_knobs_are_set_on_a_copy_of_the_object_and_not_on_a_name():
     given_solver = MM(rho_growth=1.5)
     resolved = resolve_solver(given_solver)

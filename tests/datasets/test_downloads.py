@@ -47,6 +47,7 @@ class Server(ThreadingHTTPServer):
 class Answer(BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
+        assert self.headers["Accept-Encoding"] == "identity"
         server.requests.append(self.path)
         fails = len(server.requests) <= server.n_failures
         self.send_response(server.status if fails else 200)

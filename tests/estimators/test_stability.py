@@ -165,6 +165,8 @@ def test_a_group_is_selected_where_any_of_its_features_is(data):
     alone = StabilitySelection(k=3, n_pairs=2, random_state=0).fit(X, y).summary()
     assert list(alone) == ["feature", "frequency", "always_in", "stable"]
     assert set(selection.summary()) - set(alone) == {"group", "group_frequency"}
+    avoiding = StabilitySelection(SparseSVC(k=3, groups=groups, avoid=[3]), n_pairs=2, random_state=0)
+    assert avoiding.fit(X, y).summary().set_index("feature").loc["3", "group_frequency"] == 0
 
 
 @pytest.mark.parametrize(

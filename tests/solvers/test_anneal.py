@@ -301,7 +301,9 @@ def test_a_grid_is_one_path_for_each_C(solver):
 def test_without_units_and_beside_a_hopeless_ridge_the_intercepts_are_left():
     problems = make_problems()
     hopeless = [replace(m, lam=1e101) for m in problems]
-    for found in (solve_together(SD(), problems, COLUMNS, [0]), solve_together(SD(), hopeless, COLUMNS, [3])):
+    projected = solve_together(SD(ending="projection"), problems, COLUMNS, [0])
+    ended = [solve_together(SD(), *rest) for rest in ((problems, COLUMNS, [0]), (hopeless, COLUMNS, [3]))]
+    for found in (projected, *ended):
         for solution, problem in zip(found[0], problems, strict=True):
             assert len(solution.support) == 0
             assert solution.status is Status.CONVERGED

@@ -1,5 +1,6 @@
 """Shares of each class and their intervals, against counts made by hand."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -76,6 +77,9 @@ def test_the_curve_goes_from_nothing_to_everything_and_has_that_area():
     assert (np.diff(false) >= 0).all()
     assert (np.diff(true) >= 0).all()
     assert np.trapezoid(true, false) == pytest.approx(area_under_curve(found, 1).value, rel=1e-12)
+    only = found.assessment.folds[0]._replace(test=np.flatnonzero(found.dataset.y == found.model.classes_[0]))
+    more = replace(found, assessment=replace(found.assessment, folds=(*found.assessment.folds, only)))
+    np.testing.assert_array_equal(roc_points(more), (false, true))  # a fold of one class has no curve
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -19,7 +19,7 @@ EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),
     "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_flops=6e8, wider_flops=4e6),
     "thorough": Effort(
-        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=3e9, wider_flops=4e6
+        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=6e9, wider_flops=4e6
     ),
 }
 
@@ -40,7 +40,7 @@ class Exchange(Solver):
         How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
         iterated local search to a single fit on rows in memory: part of the support is replaced at random
-        and searched again, some hundred times where rows are few, seldom where a fit is expensive.
+        and searched again, some hundreds of times where rows are few, seldom where a fit is expensive.
         ``"thorough"`` restarts about ten times as often and tries every swap of one feature for another
         wherever all columns fit into memory: the result is then optimal under single swaps, with status
         `Status.SWAP_OPTIMAL`.

@@ -29,6 +29,10 @@ NONE: Indices = np.empty(0, np.int64)
 MAX_COVARIANCES_PER_COLUMN = 64
 
 
+# Gram matrices are sums over so many rows of the data at a time, which limits the memory for copies of rows.
+ROWS_AT_A_TIME = 2048
+
+
 @inlined
 def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indices:
     """The places (indices in the panel) of the columns of `units`, followed by `end`, that of the intercept.
@@ -337,12 +341,15 @@ class Panels:
 
     def _update_gram(self, places: Indices) -> None:
         for gram, part in zip(self.gram, self.slices, strict=True):
-            panel, rows = self.panel[:, part], np.flatnonzero(self.active[part])
-            if 2 * len(rows) < panel.shape[1]:  # a copy of the active rows takes less time than the product
-                panel = panel.take(rows, axis=1)
-                products = panel[places] @ panel.T
-            else:
-                products = (panel[places] * self.active[part]) @ panel.T
+            products = np.zeros((len(places), len(gram)))
+            for first in range(part.start, part.stop, ROWS_AT_A_TIME):
+                tile = slice(first, min(first + ROWS_AT_A_TIME, part.stop))
+                panel, rows = self.panel[:, tile], np.flatnonzero(self.active[tile])
+                if 2 * len(rows) < panel.shape[1]:  # a copy of the active rows takes less time than a product
+                    panel = panel.take(rows, axis=1)
+                    products += panel[places] @ panel.T
+                else:
+                    products += (panel[places] * self.active[tile]) @ panel.T
             gram[places], gram[:, places] = products, products.T
 
     def _unit_starts(self, units: Indices) -> Indices:

@@ -321,9 +321,9 @@ class SupportPath:
             return
         self.found[k] = self._search(self.lams, k, found, self.effort)
         self._search_nearby_sizes(k)
-        if self.is_small or self.effort.restart_flops == 0 or self.is_remote:
+        if self.is_small:
             self._start_elsewhere(k)
-        else:
+        elif not self.is_remote:
             self._restart(k)
 
     def _stronger_ridges(self) -> list[Vector]:
@@ -395,7 +395,7 @@ class SupportPath:
         n_starts = min(
             self.effort.max_starts, self.n_units // UNITS_PER_START, int(START_FLOPS / max(work, 1.0))
         )
-        if n_swaps == 0 or n_starts == 0 or not self.is_small or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
+        if n_swaps == 0 or n_starts == 0 or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
             return
         if len(self.sizes) > 1:
             found = self._fixed_units()

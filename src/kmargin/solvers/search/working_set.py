@@ -126,7 +126,7 @@ class WorkingSet(SwapSearch):
         covariances of their columns, or if the objective is far above the best known one.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
-        if self.is_whole or effort.wider_flops == 0 or is_ranked or self.value > self.promising:
+        if self.is_whole or not effort.wider_flops or is_ranked or self.value > self.promising:
             return False
         drop = self.score(self.outside()).drop
         pass_flops = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
