@@ -1,4 +1,4 @@
-"""Reading X and y for a fit, or X for a prediction; only this module distinguishes kinds of input."""
+"""Read X and y of any kind for a fit, or X for a prediction."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
