@@ -190,8 +190,10 @@ class SupportPath:
         else:
             capacity = size
             if len(self.sizes) == 1:
-                larger = self._nearby_range(k, NEARBY)[0]
-                capacity = min(larger + self.effort.n_outside(larger, self.n_units), self.n_units - 1)
+                larger = self._nearby_range(k, NEARBY)[0]  # searched with the least effort
+                needs = ((k, self.effort), (larger, effort.least()))
+                sizes = [size + each.n_outside(size, self.n_units) for size, each in needs]
+                capacity = min(max(sizes), self.n_units - 1)
             self._part = WorkingSet(
                 self.all_rows, self.units, lams, size, start, effort.tol, self.gains, capacity
             )
