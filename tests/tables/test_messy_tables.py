@@ -100,6 +100,10 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"a.b;c.d\n1.5;2\n")
     assert list(read_table(tmp_path / "b.csv", Reading(sep=".")).frame.columns) == ["a", "b;c", "d"]
     assert list(read_table(tmp_path / "b.csv", Reading(sep=";")).frame.columns) == ["a.b", "c.d"]
+    (tmp_path / "c.csv").write_text("a;b\n1,5;2.160\n2,5;?\n")
+    assert read_table(tmp_path / "c.csv", Reading(decimal=",")).frame["b"].tolist()[0] == 2160
+    (tmp_path / "c.csv").write_text("a;b;time\n1,5;2,16;9.30\n2,5;0,5;9.45\n")
+    assert read_table(tmp_path / "c.csv").frame.loc[0].tolist() == [1.5, 2.16, "9.30"]
 
 
 MARKS = [
@@ -107,10 +111,14 @@ MARKS = [
     (["1,234.5", "2.5"], [1234.5, 2.5]),
     (["1,5", "1.5"], ["1,5", "1.5"]),
     (["1,234", "2,5"], [1.234, 2.5]),
+    (["1.234", "2,5"], [1234.0, 2.5]),
+    (["1,234", "2.5"], [1234.0, 2.5]),
+    (["0.125", "2,5", "3,5"], ["0.125", "2,5", "3,5"]),
+    (["2,5", *["7"] * 100, "1.234", "-"], ["2,5", *["7"] * 100, "1.234", "-"]),
 ]
 
 
-@pytest.mark.parametrize(("cells", "expected"), MARKS, ids=str)
+@pytest.mark.parametrize(("cells", "expected"), MARKS)
 def test_marks_of_thousands_and_decimals_are_told_apart(cells, expected, tmp_path):
     (tmp_path / "a.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
     assert read_table(tmp_path / "a.csv").frame["a"].tolist() == expected

@@ -6,25 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, SparseSVC, StabilitySelection, stability_C
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.validation import InputError, blame_input, listing
 from kmargin.estimators.cv import CrossValidation
+from kmargin.estimators.stability import DEFAULT_K
 from kmargin.fitting.drop_costs import Worth
 from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.spec import repeats_to_report
 from kmargin.model_selection.nested import HonestScore, evaluate, permutation_test, summarise
 from kmargin.model_selection.scores import Fold, difference_error
-from kmargin.tables.columns import CountedFeatures
+from kmargin.tables.columns import CountedFeatures, column_medians
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, note_rows
 from kmargin.tables.search import Choice, Settings, TableSearch, choose, choose_from, resolve_grid
 
-DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
 MIN_FOR_NESTED = 3  # rows or groups per class for nested cross-validation: one to score, two for inner folds
 OUTER = 2**16  # the `repeat` argument that stands for the outer folds; the inner folds have 0, 1, 2 and so on
 
@@ -173,14 +170,11 @@ def measure_stability(
     C = stability_C(len(dataset.y), n_units) if C is None else C
     model: Any = SparseSVC(k, C=C, multi_class=settings.multi_class, shared=settings.shared)
     model.set_params(class_weight="balanced" if settings.balanced else None, **counted.request._asdict())
-    has_gaps = bool(np.isnan(dataset.X).any())
-    if has_gaps:
-        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        model = make_pipeline(imputer, *[StandardScaler()] * settings.standardize, model)
     options |= {"n_jobs": settings.jobs, "random_state": settings.seed, "verbose": settings.verbose}
-    selection = StabilitySelection(model, standardize=settings.standardize and not has_gaps, **options)
+    selection = StabilitySelection(model, standardize=settings.standardize, **options)
+    X = np.where(np.isnan(dataset.X), column_medians(dataset.X), dataset.X)
     with blame_input():
-        selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
+        selection.fit(X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
 
 

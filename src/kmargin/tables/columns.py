@@ -74,7 +74,7 @@ def check_measured(column: pd.Series) -> None:
     """Raises InputError if a column mixes numbers with values like '<5', outside the range of measurement."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     is_censored = texts.str.fullmatch(CENSORED).astype(bool)
-    if is_censored.any() and parse_numbers(texts[~is_censored], ",") is not None:
+    if is_censored.any() and any(parse_numbers(texts[~is_censored], mark) is not None for mark in ".,"):
         rows = count(int(is_censored.sum()), "row")
         raise InputError(
             f"Column {column.name!r} holds laboratory values such as {texts[is_censored].iloc[0]!r} ({rows})"

@@ -158,10 +158,12 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
 USUAL_SEPARATOR = {"csv": ",", "tsv": "\t"}
 SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-# For each decimal mark: a number with a fraction, and one that has thousands separators, too.
-FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in ".,"}
-BOTH_MARKS = {".": re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+"), ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")}
-COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+OTHER = {".": ",", ",": "."}  # the thousands separator, if there is one, for each decimal mark
+SWAP_MARKS = str.maketrans(OTHER)
+# For each mark: a number with this decimal mark, and one in which it separates groups of three digits, which
+# may have a fraction after the other mark.
+FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in OTHER}
+GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
 
 
@@ -250,16 +252,17 @@ def _detect_separator(text: str, form: str) -> str:
 
 def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
     """Return the decimal mark and the thousands separator, which is None if numbers have none."""
-    for decimal in given or ".,":
-        if any(map(BOTH_MARKS[decimal].fullmatch, fields)):
-            return decimal, "," if decimal == "." else "."
-    if given is not None:
-        return given, None
-    commas = [field for field in fields if FRACTION[","].fullmatch(field)]
-    if sep == "," and commas and all(map(COMMA_THOUSANDS.fullmatch, commas)):
-        return ".", ","
-    has_points = any(map(FRACTION["."].fullmatch, fields))
-    return ("," if commas and not has_points else "."), None
+    for decimal in given or OTHER:
+        if any(decimal in field for field in filter(GROUPED[OTHER[decimal]].fullmatch, fields)):
+            return decimal, OTHER[decimal]
+    found = {mark: [*filter(FRACTION[mark].fullmatch, fields)] for mark in OTHER}
+    groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
+    is_comma = len(found[","]) > len(found["."])  # unless one of the marks only groups digits
+    if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
+        is_comma = groups["."]
+    decimal = given or ("," if is_comma else ".")
+    is_separator = groups[OTHER[decimal]] and (given is not None or not groups[decimal])
+    return decimal, OTHER[decimal] if is_separator else None
 
 
 # Text tables
@@ -340,9 +343,10 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
     if thousands is not None:  # it separates groups of three digits; in 01.03.2015 it does not
-        is_grouped = texts.str.fullmatch(rf"[+-]?\d{{1,3}}([{thousands}]\d{{3}})+([{decimal}]\d+)?", na=False)
+        is_grouped = texts.str.fullmatch(GROUPED[thousands].pattern, na=False)
         texts = texts.mask(is_grouped, texts.str.replace(thousands, "", regex=False))
-    numbers = pd.to_numeric(texts.str.replace(decimal, ".", regex=False), errors="coerce")
+    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # a point is then no decimal mark
+    numbers = pd.to_numeric(texts, errors="coerce")
     return numbers if numbers.isna().equals(texts.isna()) else None
 
 
