@@ -253,7 +253,7 @@ BAD_LABELS = {
         pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}), {},
         "'s0', 's1' in the table, 'age', 'dose' in pheno.csv.*features in rows, add --transpose",
     ),
-    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'.* Did you mean 'diagnosis'"),
+    "no such column": (LABELS, {"target": "diagnose"}, r"no column 'diagnose'\. Did you mean 'diagnosis'"),
     "no target": (LABELS.assign(age=1), {}, "name the column to predict.*It has 'diagnosis', 'age'"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (

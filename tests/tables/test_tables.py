@@ -201,14 +201,15 @@ def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_it
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-40, 1e90])
-def test_columns_of_any_size_are_scaled_alike(scale):
-    X = np.random.default_rng(0).standard_normal((30, 2))
-    weights = np.linspace(1, 2, 30)
+def test_columns_of_any_size_are_scaled_alike_and_copies_stay_equal(scale):
+    X = 20 + np.random.default_rng(0).standard_normal((61, 5))[:, [*range(5), 1]].round(2)
+    weights = np.linspace(1, 2, 61)
     plain = learn_scaling(X, weights, impute=False, standardize=True)
     large = learn_scaling(X * scale, weights * 1e200, False, True)
     np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-10)
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
+    np.testing.assert_array_equal(plain(X)[:, 1], plain(X)[:, 5])
 
 
 FORMULAS = ["=1+1", "@SUM(A1)", "+1+cmd|' /C calc'!A0", "-2+3*(1)", "\t=1", "\r=1", "＝1"]
@@ -243,6 +244,10 @@ COLUMNS = {
     "a letter's case": (FRAME, Roles("OUTCOME"), "Did you mean 'outcome'"),
     "text": (with_column("hue", "red"), Roles("outcome"), "text instead of numbers in 'hue', such as 'red'"),
     "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\..*--encode onehot"),
+    "a stray text": (with_column("z", ["5 mg", *range(59)]), Roles("outcome"), "'5 mg' in 1 row among num"),
+    "a stray point": (
+        with_column("z", ["-", "1.234", *map(str, range(58))]), Roles("outcome"), "'1.234' in 1 row among num"
+    ),
     "gaps": (with_column("z", [None, 1] * 30), Roles("outcome"), r"30 missing values, in 'z'\. Fill them"),
     "all gaps": (with_column("z", None), Roles("outcome", impute="median"), "'z' has no values at all"),
     "a mark for missing values": (
@@ -252,6 +257,7 @@ COLUMNS = {
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
     "one class": (with_column("outcome", "no"), Roles("outcome"), "only one class, 'no'"),
+    "a class None": (with_column("outcome", ["no", None] * 30), Roles("outcome"), "'no', beside 30 rows"),
     "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
     "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds numbers such as 0.5, but kmargin"),
     "huge classes": (with_column("t", [1e300, 1] * 30), Roles("t"), r"holds numbers such as 1e\+300"),
@@ -280,6 +286,14 @@ COLUMNS = {
 def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
     with pytest.raises(InputError, match=message):
         prepare(Table(frame), roles)
+
+
+@pytest.mark.parametrize(("labels", "expected"), [("+-?", "+-?"), ("ab?", "ab"), ("a+-", "a+"), ("?-", "-?")])
+def test_marks_for_missing_labels_are_no_classes_if_there_are_two_others(labels, expected):
+    table = Table(FRAME.assign(outcome=[*labels] * (60 // len(labels))))
+    dataset = prepare(table, Roles("outcome"))
+    assert set(dataset.y) == set(expected)
+    assert len(dataset.notes) == (0 if set(labels) == set(expected) else 2)
 
 
 def test_true_and_false_decimals_and_nullable_numbers_are_numbers():
