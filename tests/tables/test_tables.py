@@ -397,7 +397,7 @@ def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
     assert len(found.choice.first.fits) == 3
     assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
     frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
-    with pytest.raises(InputError, match="Class 'rare' has only one row"):
+    with pytest.raises(InputError, match="Class 'rare' has 1 row, but"):
         analyse(prepare(Table(frame), Roles("outcome")), Settings())
 
 
@@ -434,7 +434,7 @@ def test_only_columns_with_a_weight_are_needed_to_predict():
 
 
 def test_a_path_says_what_enters_and_what_leaves():
-    steps = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
+    steps, _ = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
     assert [step.k for step in steps] == [1, 2, 5]
     used = set()
     for step in steps:

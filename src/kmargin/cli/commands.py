@@ -57,10 +57,15 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters.append(parameter.replace(name=entry.name, default=entry.default, annotation=kind))
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
+    def wrapped(**given: Any) -> None:
+        quiet = given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
-        return command(**given)
+        with warnings.catch_warnings(record=True) as caught:  # by libraries, and by kmargin's estimators
+            warnings.simplefilter("always", UserWarning)
+            command(**given)
+        for message in dict.fromkeys(str(warning.message) for warning in caught if not quiet):
+            say(f"Note: {message}")
 
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -363,7 +368,7 @@ def path_command(
     values = values if "," in ks else values[0]
     settings = fitting.settings(ks=values, Cs=[options.C], cv=options.cv or 2, scoring=scoring)
     dataset = columns.prepare(data, file)
-    steps = trace(dataset, settings, cross_validate=options.cv > 0)
+    steps, notes = trace(dataset, settings, cross_validate=options.cv > 0)
     counted = dataset.counted.unit_label
     if fitting.each_machine and len(np.unique(dataset.y)) > 2:
         counted += " of each binary classifier"
@@ -374,7 +379,7 @@ def path_command(
         plot_steps(steps, plot, counted, scoring)
     if fitting.quiet:
         return
-    notes = list(dataset.notes)
+    notes = [*dataset.notes, *notes]
     if ks != DEFAULT_KS and "," not in ks:
         notes.append(f"--ks {ks} asks for {ks} values of k. For k = {ks} alone, add a comma: --ks {ks},")
     show_notes(notes, dataset.warnings)
@@ -416,22 +421,20 @@ def stability_command(
             f"--threshold {threshold:g} and --max-false {max_false:g} cannot be combined. Use one of them."
         )
     dataset = columns.prepare(data, file)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        stability = measure_stability(
-            dataset,
-            fitting.settings(),
-            k=options.k,
-            C=options.C,
-            n_pairs=options.pairs,
-            threshold="auto" if threshold is None else threshold,
-            max_false=1.0 if max_false is None else max_false,
-        )
+    stability = measure_stability(
+        dataset,
+        fitting.settings(),
+        k=options.k,
+        C=options.C,
+        n_pairs=options.pairs,
+        threshold="auto" if threshold is None else threshold,
+        max_false=1.0 if max_false is None else max_false,
+    )
     if out is not None:
         write_frame(stability_frame(stability), out)
     if fitting.quiet:
         return
     show_stability(stability)
-    show_notes([*dataset.notes, *(str(warning.message) for warning in caught)], dataset.warnings)
+    show_notes(dataset.notes, dataset.warnings)
     if out is not None:
         say(f"Written to {out}: {stability.selection.n_features_in_:,} features.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-DEFAULT_K = 10  # number of features that are selected on each half of the rows
+DEFAULT_K = 10
 C_DIVISOR = 2000  # the default C is inversely proportional to this; a larger number means a stronger ridge
 LARGEST_C = 1.0  # upper limit of `stability_C`, the default C of SparseSVC
 

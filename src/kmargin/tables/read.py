@@ -52,12 +52,9 @@ class Reading(NamedTuple):
     transpose: bool = False
 
 
-AS_DETECTED = Reading()
-
-
-def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
+def read_table(path: str | Path, how: Reading | None = None) -> Table:
     """Read a file, in the format that its extension names, as a table."""
-    path = Path(path)
+    path, how = Path(path), how or Reading()
     if not path.is_file():
         folder = path if path.is_dir() else path.parent
         tables = sorted(p.name for p in folder.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
@@ -155,15 +152,13 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
 
 # The dialect of a text table: separator, decimal mark, thousands separator
 
-USUAL_SEPARATOR = {"csv": ",", "tsv": "\t"}
 SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
 OTHER = {".": ",", ",": "."}  # the thousands separator, if there is one, for each decimal mark
 SWAP_MARKS = str.maketrans(OTHER)
-# For each mark: a number with this decimal mark, and one in which it separates groups of three digits, which
-# may have a fraction after the other mark.
-FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in OTHER}
+# for each mark: a number in which it separates thousands, perhaps with a fraction after the other mark
 GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
+MARKED = re.compile(rf"[+-]?\d*[.,]\d+([eE][+-]?\d+)?|{GROUPED['.'].pattern}|{GROUPED[','].pattern}")
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
 
 
@@ -236,7 +231,7 @@ def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
 
 def _detect_separator(text: str, form: str) -> str:
     """Return the separator with which most records have as many fields as names, and most are numbers."""
-    usual = USUAL_SEPARATOR[form]
+    usual = "\t" if form == "tsv" else ","
     merits = {usual: (0.0, 0.0, False)}
     for sep in SEPARATORS:
         names, rows = _records(text, sep)
@@ -252,10 +247,7 @@ def _detect_separator(text: str, form: str) -> str:
 
 def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
     """Return the decimal mark and the thousands separator, which is None if numbers have none."""
-    for decimal in given or OTHER:
-        if any(decimal in field for field in filter(GROUPED[OTHER[decimal]].fullmatch, fields)):
-            return decimal, OTHER[decimal]
-    found = {mark: [*filter(FRACTION[mark].fullmatch, fields)] for mark in OTHER}
+    found = {mark: [text for text in fields if mark in text and MARKED.fullmatch(text)] for mark in OTHER}
     groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
     is_comma = len(found[","]) > len(found["."])  # unless one of the marks only groups digits
     if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
@@ -312,6 +304,7 @@ def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):
             reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
+            reason = reason.replace("EOF inside string starting at", "a quotation mark is never closed from")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
         problem = f"{file} cannot be read as columns separated by {separators}: {reason}"
         raise InputError(f"{problem}. Give every row as many fields as there are names.") from error
