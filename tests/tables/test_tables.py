@@ -104,6 +104,7 @@ CONTENTS = {
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a default name twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+    "a quotation mark": ("a.csv", b'a,b\n1,2\n"1,2\n', "no quotation mark closes the one in row 2. Close"),
     "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
     "Parquet as CSV": ("a.csv", PARQUET, "ends in .csv, but its content is not text. If it is an"),
     "Excel as CSV": ("a.csv", WORKBOOK, r"rename it to end in \.xlsx, \.parquet or \.gz"),
@@ -290,8 +291,7 @@ def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
 
 @pytest.mark.parametrize(("labels", "expected"), [("+-?", "+-?"), ("ab?", "ab"), ("a+-", "a+"), ("?-", "-?")])
 def test_marks_for_missing_labels_are_no_classes_if_there_are_two_others(labels, expected):
-    table = Table(FRAME.assign(outcome=[*labels] * (60 // len(labels))))
-    dataset = prepare(table, Roles("outcome"))
+    dataset = prepare(Table(FRAME.assign(outcome=[*labels] * (60 // len(labels)))), Roles("outcome"))
     assert set(dataset.y) == set(expected)
     assert len(dataset.notes) == (0 if set(labels) == set(expected) else 2)
 

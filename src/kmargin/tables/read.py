@@ -304,10 +304,10 @@ def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):
             reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
-            reason = reason.replace("EOF inside string starting at", "a quotation mark is never closed from")
+            reason = reason.replace("EOF inside string starting at", "no quotation mark closes the one in")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
-        problem = f"{file} cannot be read as columns separated by {separators}: {reason}"
-        raise InputError(f"{problem}. Give every row as many fields as there are names.") from error
+        problem = f"{file} cannot be read as columns separated by {separators}: {reason}. Close quotes"
+        raise InputError(f"{problem}, and give every row as many fields as there are names.") from error
 
 
 def to_whole(column: pd.Series) -> pd.Series:
