@@ -259,9 +259,7 @@ def grouped(*counts):
 def test_what_the_groups_do_not_allow_is_left_out_of_a_fit_with_a_note():
     few = grouped((3, 1), (0, 1), (1, 0), (9, 10))
     notes = analyse(few, Settings(ks=[2, 1], Cs=[1.0], repeats=1, pairs=0)).notes
-    assert any(
-        note.startswith("Class 'sick' has 3 groups, too few to choose k and C without") for note in notes
-    )
+    assert any("Class 'sick' has 3 groups, too few to choose k and C without" in note for note in notes)
     found = analyse(grouped((1, 0), (8, 5), (10, 12)), Settings(k=2, ks=[2], Cs=[1.0], pairs=2))
     assert found.notes[-1].startswith("Random halves are left out. The groups cannot be split into halves")
 

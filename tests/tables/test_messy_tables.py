@@ -125,12 +125,13 @@ def test_marks_of_thousands_and_decimals_are_told_apart(cells, expected, tmp_pat
 
 
 def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
-    (tmp_path / "a.csv").write_text("a;b;c\n1,5;x;?\nk.A.;-;2\n2;y;\n")
+    (tmp_path / "a.csv").write_text("a;b;c\n1,5;x;?\n\n;;\nk.A.;-;2\n2;y;\n")
     table = read_table(tmp_path / "a.csv")
     np.testing.assert_array_equal(table.frame["a"], [1.5, np.nan, 2.0])
     np.testing.assert_array_equal(table.frame["c"], [np.nan, 2.0, np.nan])
     assert table.frame["b"].tolist() == ["x", "-", "y"], "texts are left alone"
-    assert table.notes[-1] == "Read as missing values: '?', 'k.A.', in 'a', 'c'."
+    assert table.notes[-2:] == ("2 empty rows left out.", "Read as missing values: '?', 'k.A.', in 'a', 'c'.")
+    assert table.frame.index.tolist() == [0, 3, 4], "rows keep their place in the file"
 
 
 BAD_READINGS = {

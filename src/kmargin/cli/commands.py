@@ -308,6 +308,7 @@ def predict_command(
         loaded,
         prediction.classes,
         prediction.decisions,
+        frame.index.to_numpy() + 1,
         None if row_names is None else row_names.to_numpy(),
         None if actual is None else actual.to_numpy(),
         prediction.probabilities if proba else None,

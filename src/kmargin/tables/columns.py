@@ -367,7 +367,7 @@ def read_groups(path: Path) -> dict[str, str]:
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():
         raise InputError(
-            f"--groups: row {wrong.argmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
+            f"--groups: row {wrong.idxmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
             "feature. Put each feature into one group; one that is not in the file is a group of its own."
         )
     return dict(zip(to_texts(frame["feature"]), to_texts(frame["group"]), strict=True))

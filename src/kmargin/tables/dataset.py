@@ -51,7 +51,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     """Prepare a table for an analysis, with columns in these roles."""
     target = _check_roles(table, roles)
     notes = list(table.notes)
-    frame = table.frame.reset_index(drop=True)
+    frame = table.frame
     labels = pd.Series(to_texts(frame[target]), dtype=object).str.strip()
     is_mark = labels.isin(MISSING_MARKS)
     if labels[~is_mark].nunique() < 2:  # the classes may be + and -, say
@@ -95,7 +95,6 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     id = roles.id
     if id is None and table.row_names is None:
         id = row_names[0] if row_names else roles.grouped_by
-    places = frame.index.to_numpy()
     ids = table.row_names if id is None else table.frame[id]
     return Dataset(
         X=X,
@@ -104,9 +103,9 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         roles=roles._replace(id=id),
         encoding=encoding,
         counted=count_features(encoding, roles),
-        rows=places + 1,
+        rows=frame.index.to_numpy() + 1,
         weights=weights,
-        ids=None if ids is None else ids.to_numpy()[places],
+        ids=None if ids is None else ids.loc[frame.index].to_numpy(),
         notes=tuple(notes),
         warnings=warnings,
         groups=groups,

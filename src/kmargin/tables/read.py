@@ -36,7 +36,7 @@ SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
 class Table(NamedTuple):
     """A table as read from a file."""
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # its index is the place of each row in the file, from 0
     target: str | None = None  # the column with the classes, if the file format defines it
     absent_is_zero: bool = False  # whether columns missing from the file are zero (svmlight)
     notes: tuple[str, ...] = ()
@@ -275,12 +275,13 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         problem = f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature"
         raise InputError(f"{problem}, and name the separator with --sep.")
     check_unique(file, names, "row" if how.transpose else "column")
-    frame = _parse(file, dialect, names=names, header=0)
-    # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
+    dialect = dialect._replace(text=dialect.text.strip("\r\n"))
+    frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
+    # Drop empty rows, and columns without a name and values; the index still numbers the rows of the file.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
         notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")
-        frame = full.reset_index(drop=True).apply(to_whole)
+        frame = full.apply(to_whole)
     frame = frame.loc[:, frame.notna().any().to_numpy() | (np.array(dialect.names) != "")]
     if frame.empty:
         return Table(frame)
@@ -345,7 +346,7 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
 
 def to_table(source: str, frame: pd.DataFrame) -> Table:
     """Return a data frame as a table, whose names are texts and unique."""
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     check_unique(source, frame.columns)
     return Table(frame)
 
