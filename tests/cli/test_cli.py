@@ -109,6 +109,14 @@ def test_folders_of_others_are_left_alone():
     assert model_file.load("mine").is_kernel
 
 
+def test_results_never_replace_a_table_that_is_read(fitted):
+    table = Path("data.csv").read_bytes()
+    for words in (["predict", fitted, "data.csv"], ["path", "data.csv"], ["stability", "data.csv"]):
+        assert_says(run(*words, "--out", "./data.csv"), r"data\.csv is a file that this command reads")
+    assert Path("data.csv").read_bytes() == table
+    assert_says(run("fit", fitted / "features.csv", "--out", fitted), "features.csv is a file that this")
+
+
 def test_an_error_while_writing_leaves_nothing_and_a_bug_is_not_hidden(monkeypatch):
     def fail(error):
         raise error

@@ -505,3 +505,15 @@ def test_help_says_where_defaults_are_not_those_of_the_estimators():
 @pytest.mark.parametrize("name", ["a.b.csv", "a.b.csv.gz", "a.b.tsv.bz2", "a.b.parquet", "a.b.csv.zip"])
 def test_a_folder_is_called_after_its_table_however_that_is_packed(name):
     assert table_name(Path("somewhere") / name) == "a.b"
+
+
+def test_a_path_notes_fewer_folds_and_the_warnings_of_libraries_once():
+    frame = FRAME.assign(outcome=["no"] * (len(FRAME) - 2) + ["yes"] * 2)
+    frame.to_csv("few.csv", index=False)
+    words = ("path", "few.csv", "--target", "outcome", "--ks", "1,2", "--scoring", "precision_macro")
+    result = run(*words)
+    assert "Note: Class 'yes' has 2 rows: 2 folds instead of 5." in result.stdout
+    assert result.stderr.count("Precision is ill-defined") == 1
+    assert run(*words, "-q").stderr == ""
+    frame[:-1].to_csv("few.csv", index=False)
+    assert "folds instead" not in run(*words, "--cv", 0).stdout

@@ -136,8 +136,8 @@ def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
     assert trial.n_folds == 3
     assert trial.notes == ["Class 'rare' has 3 groups: 3 folds instead of 4."]
     one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
-    with pytest.raises(InputError, match="Class 'rare' has only one group"):
-        TableSearch(prepare(Table(one), ROLES), QUICK)
+    with pytest.raises(InputError, match="Class 'rare' has 1 group, but"):
+        TableSearch(prepare(Table(one), ROLES), QUICK).folds(0)
 
 
 def test_groups_of_single_rows_are_pointed_out():

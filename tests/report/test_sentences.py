@@ -5,7 +5,7 @@ from types import SimpleNamespace as Made
 import numpy as np
 import pytest
 
-from kmargin.model_selection.scores import Interval
+from kmargin.model_selection.scores import Interval, ScoreTable
 from kmargin.report import text
 
 NUMBERS = [
@@ -44,11 +44,12 @@ def test_scores_that_are_never_positive_have_intervals_up_to_zero():
 def analysis(select="1se", n_repeats=4, has_settled=True, chosen=(), n_classes=2, **more):
     names = list("abcde")[:n_classes]
     return Made(
-        settings=Made(select=select, tolerance=0.02, scoring="accuracy"),
-        was_chosen=True,
-        highest=Made(k=7, C=10.0, score=0.9),
+        settings=Made(select=select, tolerance=0.02, scoring="accuracy", k=None),
         choice=Made(
-            k=3, C=0.1, n_repeats=n_repeats, has_settled=has_settled, score=0.85, first=Made(fits=[()] * 5)
+            **{"k": 3, "C": 0.1, "n_repeats": n_repeats, "has_settled": has_settled, "score": 0.85},
+            table=ScoreTable(np.array([[[0.9, 0.85]]]), [10.0], [7, 3], 10),
+            first=Made(fits=[()] * 5),
+            had_alternatives=True,
         ),
         assessment=Made(is_nested=True, chosen=[{"k": k} for k in chosen], folds=[()] * 4, **more),
         model=Made(machine=Made(classes_=np.array(names), support_=[1, 4]), is_kernel=True),

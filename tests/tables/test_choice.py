@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from tables_data import make_table
 
 from kmargin import SparseSVC, SparseSVCCV
+from kmargin.core.validation import InputError
 from kmargin.model_selection.scores import (
     RankedRows,
     ScoreTable,
@@ -245,6 +246,32 @@ def test_a_class_too_small_for_outer_and_inner_folds_is_scored_as_it_was_chosen_
     assert not found.assessment.is_nested
     assert any("Class 'rare' has 2 rows, too few to choose k and C without" in note for note in found.notes)
     assert "optimistic" in headline(found)
+
+
+def grouped(*counts):
+    """A table with so many sick and well rows in each group."""
+    cells = np.array(counts)
+    frame = make_table(cells.sum()).assign(g=np.repeat(np.indices(cells.shape)[0], cells.ravel()))
+    frame["outcome"] = np.repeat([["sick", "well"]] * len(cells), cells.ravel())
+    return prepare(Table(frame), Roles("outcome", grouped_by="g"))
+
+
+def test_what_the_groups_do_not_allow_is_left_out_of_a_fit_with_a_note():
+    few = grouped((3, 1), (0, 1), (1, 0), (9, 10))
+    notes = analyse(few, Settings(ks=[2, 1], Cs=[1.0], repeats=1, pairs=0)).notes
+    assert any("Class 'sick' has 3 groups, too few to choose k and C without" in note for note in notes)
+    found = analyse(grouped((1, 0), (8, 5), (10, 12)), Settings(k=2, ks=[2], Cs=[1.0], pairs=2))
+    assert found.notes[-1].startswith("Random halves are left out. The groups cannot be split into halves")
+
+
+def test_a_score_that_a_fold_has_not_gets_a_sentence_and_a_library_s_warning_is_a_note():
+    lone = grouped((0, 4), (11, 3), (4, 3), (16, 1), (0, 2), (0, 12), (1, 0))
+    settings = Settings(ks=[2, 1], Cs=[1.0], scoring="roc_auc")
+    with pytest.raises(InputError, match=r"--scoring roc_auc has no value in fold \d with only 'well'"):
+        analyse(lone, settings)
+    rare = dataset_of(noisy_table().assign(outcome=["a"] * 84 + ["b"] * 6))
+    settings = replace(settings, scoring="precision_macro", repeats=1, nested=False, pairs=0)
+    assert sum("Precision is ill-defined" in note for note in analyse(rare, settings).notes) == 1
 
 
 # one table for everything that is told

@@ -100,6 +100,10 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"a.b;c.d\n1.5;2\n")
     assert list(read_table(tmp_path / "b.csv", Reading(sep=".")).frame.columns) == ["a", "b;c", "d"]
     assert list(read_table(tmp_path / "b.csv", Reading(sep=";")).frame.columns) == ["a.b", "c.d"]
+    (tmp_path / "c.csv").write_text("a;b\n1,5;2.160\n2,5;?\n")
+    assert read_table(tmp_path / "c.csv", Reading(decimal=",")).frame["b"].tolist()[0] == 2160
+    (tmp_path / "c.csv").write_text("a;b;time\n1,5;2,16;9.30\n2,5;0,5;9.45\n")
+    assert read_table(tmp_path / "c.csv").frame.loc[0].tolist() == [1.5, 2.16, "9.30"]
 
 
 MARKS = [
@@ -107,22 +111,27 @@ MARKS = [
     (["1,234.5", "2.5"], [1234.5, 2.5]),
     (["1,5", "1.5"], ["1,5", "1.5"]),
     (["1,234", "2,5"], [1.234, 2.5]),
+    (["1.234", "2,5"], [1234.0, 2.5]),
+    (["1,234", "2.5"], [1234.0, 2.5]),
+    (["0.125", "2,5", "3,5"], ["0.125", "2,5", "3,5"]),
+    (["2,5", *["7"] * 100, "1.234", "-"], ["2,5", *["7"] * 100, "1.234", "-"]),
 ]
 
 
-@pytest.mark.parametrize(("cells", "expected"), MARKS, ids=str)
+@pytest.mark.parametrize(("cells", "expected"), MARKS)
 def test_marks_of_thousands_and_decimals_are_told_apart(cells, expected, tmp_path):
     (tmp_path / "a.csv").write_text("a;b\n" + "".join(f"{cell};1\n" for cell in cells))
     assert read_table(tmp_path / "a.csv").frame["a"].tolist() == expected
 
 
 def test_marks_for_missing_values_among_numbers_are_gaps_and_said(tmp_path):
-    (tmp_path / "a.csv").write_text("a;b;c\n1,5;x;?\nk.A.;-;2\n2;y;\n")
+    (tmp_path / "a.csv").write_text("a;b;c\n1,5;x;?\n\n;;\nk.A.;-;2\n2;y;\n")
     table = read_table(tmp_path / "a.csv")
     np.testing.assert_array_equal(table.frame["a"], [1.5, np.nan, 2.0])
     np.testing.assert_array_equal(table.frame["c"], [np.nan, 2.0, np.nan])
     assert table.frame["b"].tolist() == ["x", "-", "y"], "texts are left alone"
-    assert table.notes[-1] == "Read as missing values: '?', 'k.A.', in 'a', 'c'."
+    assert table.notes[-2:] == ("2 empty rows left out.", "Read as missing values: '?', 'k.A.', in 'a', 'c'.")
+    assert table.frame.index.tolist() == [0, 3, 4], "rows keep their place in the file"
 
 
 BAD_READINGS = {
@@ -245,7 +254,7 @@ BAD_LABELS = {
         pd.DataFrame({"sample": GENES.columns, "diagnosis": OUTCOME[:5]}), {},
         "'s0', 's1' in the table, 'age', 'dose' in pheno.csv.*features in rows, add --transpose",
     ),
-    "no such column": (LABELS, {"target": "diagnose"}, "no column 'diagnose'.* Did you mean 'diagnosis'"),
+    "no such column": (LABELS, {"target": "diagnose"}, r"no column 'diagnose'\. Did you mean 'diagnosis'"),
     "no target": (LABELS.assign(age=1), {}, "name the column to predict.*It has 'diagnosis', 'age'"),
     "no id": (LABELS, {"id": "smple"}, "--id: neither pheno.csv nor the table has a column 'smple'"),
     "a column of both": (

@@ -104,6 +104,7 @@ CONTENTS = {
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a default name twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+    "a quotation mark": ("a.csv", b'a,b\n1,2\n"1,2\n', "no quotation mark closes the one in row 2. Close"),
     "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
     "Parquet as CSV": ("a.csv", PARQUET, "ends in .csv, but its content is not text. If it is an"),
     "Excel as CSV": ("a.csv", WORKBOOK, r"rename it to end in \.xlsx, \.parquet or \.gz"),
@@ -201,14 +202,15 @@ def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_it
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-40, 1e90])
-def test_columns_of_any_size_are_scaled_alike(scale):
-    X = np.random.default_rng(0).standard_normal((30, 2))
-    weights = np.linspace(1, 2, 30)
+def test_columns_of_any_size_are_scaled_alike_and_copies_stay_equal(scale):
+    X = 20 + np.random.default_rng(0).standard_normal((61, 5))[:, [*range(5), 1]].round(2)
+    weights = np.linspace(1, 2, 61)
     plain = learn_scaling(X, weights, impute=False, standardize=True)
     large = learn_scaling(X * scale, weights * 1e200, False, True)
     np.testing.assert_allclose(large(X * scale), plain(X), rtol=1e-10)
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
+    np.testing.assert_array_equal(plain(X)[:, 1], plain(X)[:, 5])
 
 
 FORMULAS = ["=1+1", "@SUM(A1)", "+1+cmd|' /C calc'!A0", "-2+3*(1)", "\t=1", "\r=1", "＝1"]
@@ -243,6 +245,10 @@ COLUMNS = {
     "a letter's case": (FRAME, Roles("OUTCOME"), "Did you mean 'outcome'"),
     "text": (with_column("hue", "red"), Roles("outcome"), "text instead of numbers in 'hue', such as 'red'"),
     "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\..*--encode onehot"),
+    "a stray text": (with_column("z", ["5 mg", *range(59)]), Roles("outcome"), "'5 mg' in 1 row among num"),
+    "a stray point": (
+        with_column("z", ["-", "1.234", *map(str, range(58))]), Roles("outcome"), "'1.234' in 1 row among num"
+    ),
     "gaps": (with_column("z", [None, 1] * 30), Roles("outcome"), r"30 missing values, in 'z'\. Fill them"),
     "all gaps": (with_column("z", None), Roles("outcome", impute="median"), "'z' has no values at all"),
     "a mark for missing values": (
@@ -252,6 +258,7 @@ COLUMNS = {
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
     "one class": (with_column("outcome", "no"), Roles("outcome"), "only one class, 'no'"),
+    "a class None": (with_column("outcome", ["no", None] * 30), Roles("outcome"), "'no', beside 30 rows"),
     "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
     "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds numbers such as 0.5, but kmargin"),
     "huge classes": (with_column("t", [1e300, 1] * 30), Roles("t"), r"holds numbers such as 1e\+300"),
@@ -280,6 +287,13 @@ COLUMNS = {
 def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
     with pytest.raises(InputError, match=message):
         prepare(Table(frame), roles)
+
+
+@pytest.mark.parametrize(("labels", "expected"), [("+-?", "+-?"), ("ab?", "ab"), ("a+-", "a+"), ("?-", "-?")])
+def test_marks_for_missing_labels_are_no_classes_if_there_are_two_others(labels, expected):
+    dataset = prepare(Table(FRAME.assign(outcome=[*labels] * (60 // len(labels)))), Roles("outcome"))
+    assert set(dataset.y) == set(expected)
+    assert len(dataset.notes) == (0 if set(labels) == set(expected) else 2)
 
 
 def test_true_and_false_decimals_and_nullable_numbers_are_numbers():
@@ -370,11 +384,11 @@ def test_neighbours_are_the_next_sizes_that_were_tried():
 
 def test_rows_without_weight_are_left_out_and_others_keep_their_numbers_and_ids():
     weights = np.array([2.0, 0.0, 1.0] * 20)
-    dataset = prepare(Table(FRAME.assign(w=weights)), Roles("outcome", weights="w", id="age"))
-    assert dataset.rows.tolist() == [i + 1 for i in range(60) if weights[i]]
-    assert dataset.ids.tolist() == FRAME["age"][weights > 0].tolist()
-    assert dataset.weights.tolist() == [2.0, 1.0] * 20
-    assert dataset.notes == ("20 rows without weight left out.",)
+    dataset = prepare(Table(FRAME.assign(w=weights)[3:]), Roles("outcome", weights="w", id="age"))
+    assert dataset.rows.tolist() == [i + 1 for i in range(3, 60) if weights[i]]
+    assert dataset.ids.tolist() == FRAME["age"][3:][weights[3:] > 0].tolist()
+    assert dataset.weights.tolist() == [2.0, 1.0] * 19
+    assert dataset.notes == ("19 rows without weight left out.",)
 
 
 def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
@@ -383,7 +397,7 @@ def test_a_small_class_makes_fewer_folds_and_a_single_row_none():
     assert len(found.choice.first.fits) == 3
     assert "Class 'rare' has 3 rows: 3 folds instead of 5." in found.notes
     frame = FRAME.assign(outcome=["rare"] + ["common"] * 59)
-    with pytest.raises(InputError, match="Class 'rare' has only one row"):
+    with pytest.raises(InputError, match="Class 'rare' has 1 row, but"):
         analyse(prepare(Table(frame), Roles("outcome")), Settings())
 
 
@@ -420,7 +434,7 @@ def test_only_columns_with_a_weight_are_needed_to_predict():
 
 
 def test_a_path_says_what_enters_and_what_leaves():
-    steps = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
+    steps, _ = trace(prepare(Table(FRAME), Roles("outcome")), Settings(ks=[5, 2, 1], Cs=[1.0], cv=3))
     assert [step.k for step in steps] == [1, 2, 5]
     used = set()
     for step in steps:

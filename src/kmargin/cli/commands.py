@@ -49,20 +49,23 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         for entry in fields(groups[name]):
             names = [f"--{entry.name.replace('_', '-')}", *entry.metadata["names"]]
             names = [] if entry.default is True else names  # without names, typer adds --name and --no-name
-            declared = typer.Option(*names, help=entry.metadata["help"], rich_help_panel=heading)
+            more: Any = {"help": entry.metadata["help"], "rich_help_panel": heading}
             for number in {int, float} & {kinds[entry.name], *get_args(kinds[entry.name])}:
-                declared.parser, declared.metavar = (
-                    lambda text, kind=number: parse_number(text, kind),
-                    "NUMBER",
-                )
+                more |= {"parser": lambda text, kind=number: parse_number(text, kind), "metavar": "NUMBER"}
+            declared = typer.Option(*names, **more)
             kind = Annotated[kinds[entry.name], declared]  # type: ignore[valid-type, name-defined]
             parameters.append(parameter.replace(name=entry.name, default=entry.default, annotation=kind))
 
     @functools.wraps(command)
-    def wrapped(**given: Any) -> Any:
+    def wrapped(**given: Any) -> None:
+        quiet = given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
-        return command(**given)
+        with warnings.catch_warnings(record=True) as caught:  # by libraries, and by kmargin's estimators
+            warnings.simplefilter("always", UserWarning)
+            command(**given)
+        for message in dict.fromkeys(str(warning.message) for warning in caught if not quiet):
+            say(f"Note: {message}")
 
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -78,7 +81,7 @@ def parse_number(text: str, kind: type) -> Any:
         raise typer.BadParameter(f"{text!r} is not a {what}") from None
 
 
-def parse_numbers(option: str, text: str, kind: type = float) -> list[Any]:
+def read_numbers(option: str, text: str, kind: type = float) -> list[Any]:
     """Return the numbers in a text such as 1,2,5. Raises InputError, naming the option, for other texts."""
     try:
         return [parse_number(part, kind) for part in text.split(",") if part.strip()] or [kind(text)]
@@ -235,15 +238,15 @@ class FitOptions:
         """Return these options as arguments of `Settings`."""
         if self.k is not None and self.ks is not None:
             raise InputError(f"--k {self.k} and --ks {self.ks} cannot be combined. Use one of them.")
-        ks = None if self.ks is None else parse_numbers("--ks", self.ks, int)
+        ks = None if self.ks is None else read_numbers("--ks", self.ks, int)
         if ks is not None and "," not in str(self.ks):
             raise InputError(
                 f"--ks {ks[0]} is a single value of k, which leaves nothing to choose. Use --k {ks[0]} to "
                 f"fix it, or list several, such as --ks 1,2,{max(*ks, 3)}."
             )
         is_name = self.gamma in ("scale", "auto")
-        gamma = self.gamma if is_name else parse_numbers("--gamma", self.gamma)[0]
-        Cs = None if self.C is None else parse_numbers("--C", self.C)
+        gamma = self.gamma if is_name else read_numbers("--gamma", self.gamma)[0]
+        Cs = None if self.C is None else read_numbers("--C", self.C)
         values = {name: value for name, value in vars(self).items() if name not in ("C", "out", "force")}
         return values | {"ks": ks, "Cs": Cs, "gamma": gamma}
 
@@ -258,7 +261,7 @@ def fit_command(
     Example: kmargin fit data.csv --target diagnosis
     """
     folder = options.out or Path(f"{table_name(data)}-kmargin")
-    check_folder(folder, options.force)
+    check_folder(folder, options.force, (data, file.labels, columns.groups))
     settings = fitting.settings(**options.settings())
     analysis = analyse(columns.prepare(data, file), settings)
     written = write_results(analysis, folder, data.name)
@@ -288,7 +291,7 @@ def predict_command(
 
     Columns are found by name.
     """
-    check_outputs(out)
+    check_file(out, (".csv",), (data, file.labels))
     loaded = model_file.load(model)
     if proba and loaded.calibration is None:
         raise InputError(f"{model} has no probabilities. Leave out --proba, or fit the model again.")
@@ -305,6 +308,7 @@ def predict_command(
         loaded,
         prediction.classes,
         prediction.decisions,
+        frame.index.to_numpy() + 1,
         None if row_names is None else row_names.to_numpy(),
         None if actual is None else actual.to_numpy(),
         prediction.probabilities if proba else None,
@@ -337,13 +341,6 @@ def predict_command(
         say(f"Written to {out}: {count(len(result), 'row')}.")
 
 
-def check_outputs(out: Path | None, plot: Path | None = None) -> None:
-    """Raise InputError if a file to write has an unsuitable extension, or cannot be written."""
-    for path, endings in ((out, (".csv",)), (plot, (".svg", ".png", ".pdf"))):
-        if path is not None:
-            check_file(path, endings)
-
-
 DEFAULT_KS = "20"  # default of --ks: the number of values of k on a path
 
 
@@ -366,12 +363,13 @@ def path_command(
 ) -> None:
     """Print which features enter and leave as k grows, and the score for each k."""
     ks, out, plot, scoring = options.ks, options.out, options.plot, options.scoring
-    check_outputs(out, plot)
-    values = parse_numbers("--ks", ks, int)  # a single number without a comma is how many values of k to try
+    check_file(out, (".csv",), (data, file.labels, columns.groups))
+    check_file(plot, (".svg", ".png", ".pdf"))
+    values = read_numbers("--ks", ks, int)  # a single number without a comma is how many values of k to try
     values = values if "," in ks else values[0]
     settings = fitting.settings(ks=values, Cs=[options.C], cv=options.cv or 2, scoring=scoring)
     dataset = columns.prepare(data, file)
-    steps = trace(dataset, settings, cross_validate=options.cv > 0)
+    steps, notes = trace(dataset, settings, cross_validate=options.cv > 0)
     counted = dataset.counted.unit_label
     if fitting.each_machine and len(np.unique(dataset.y)) > 2:
         counted += " of each binary classifier"
@@ -382,7 +380,7 @@ def path_command(
         plot_steps(steps, plot, counted, scoring)
     if fitting.quiet:
         return
-    notes = list(dataset.notes)
+    notes = [*dataset.notes, *notes]
     if ks != DEFAULT_KS and "," not in ks:
         notes.append(f"--ks {ks} asks for {ks} values of k. For k = {ks} alone, add a comma: --ks {ks},")
     show_notes(notes, dataset.warnings)
@@ -418,28 +416,26 @@ def stability_command(
     Example: kmargin stability data.csv --target diagnosis --out stability.csv
     """
     out, threshold, max_false = options.out, options.threshold, options.max_false
-    check_outputs(out)
+    check_file(out, (".csv",), (data, file.labels, columns.groups))
     if threshold is not None and max_false is not None:
         raise InputError(
             f"--threshold {threshold:g} and --max-false {max_false:g} cannot be combined. Use one of them."
         )
     dataset = columns.prepare(data, file)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        stability = measure_stability(
-            dataset,
-            fitting.settings(),
-            k=options.k,
-            C=options.C,
-            n_pairs=options.pairs,
-            threshold="auto" if threshold is None else threshold,
-            max_false=1.0 if max_false is None else max_false,
-        )
+    stability = measure_stability(
+        dataset,
+        fitting.settings(),
+        k=options.k,
+        C=options.C,
+        n_pairs=options.pairs,
+        threshold="auto" if threshold is None else threshold,
+        max_false=1.0 if max_false is None else max_false,
+    )
     if out is not None:
         write_frame(stability_frame(stability), out)
     if fitting.quiet:
         return
     show_stability(stability)
-    show_notes([*dataset.notes, *(str(warning.message) for warning in caught)], dataset.warnings)
+    show_notes(dataset.notes, dataset.warnings)
     if out is not None:
         say(f"Written to {out}: {stability.selection.n_features_in_:,} features.")

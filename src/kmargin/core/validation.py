@@ -1,6 +1,7 @@
 """Checks of the parameters that users set, the package's errors and warnings, and helpers for messages."""
 
 import numbers
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_
 
 NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warn at the first caller outside these
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
+# parameters that are options of the command line, before a value in a message, but not in a quoted name
+OPTIONS = re.compile(r"(?<![\w'])(?:n_)?(C|ks?|pairs|threshold|max_false|multi_class|gamma|tolerance)=")
 
 
 class InputError(ValueError):
@@ -95,13 +98,17 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Convert a ValueError in this context to an InputError, of which the command line shows the message."""
+    """Convert a ValueError in this context to an InputError, of which the command line shows the message.
+
+    Parameters in the message, such as `n_pairs=0`, become options of the command line, such as `--pairs 0`.
+    """
     try:
         yield
     except InputError:
         raise
     except ValueError as error:
-        raise InputError(str(error)) from error
+        words = OPTIONS.sub(lambda match: f"--{match[1].replace('_', '-')} ", str(error))
+        raise InputError(words) from error
 
 
 def listing(names: Sequence[object], limit: int = 5) -> str:

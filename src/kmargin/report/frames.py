@@ -152,12 +152,13 @@ def new_prediction_frame(
     model: TableModel,
     classes: np.ndarray,
     decisions: Matrix,
+    rows: Any,
     ids: Any = None,
     actual: Any = None,
     probabilities: Matrix | None = None,
 ) -> pd.DataFrame:
-    """The predictions for the rows of a new table."""
-    columns = {"row": np.arange(1, len(classes) + 1), "id": ids, "actual": actual, "predicted": classes}
+    """The predictions for the rows of a new table, which have the numbers `rows`."""
+    columns = {"row": rows, "id": ids, "actual": actual, "predicted": classes}
     return _predictions(columns, decisions, model, probabilities)
 
 

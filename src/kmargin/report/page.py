@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -408,8 +408,13 @@ def protect(value: Any) -> Any:
 FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "report.html")
 
 
-def check_folder(folder: Path, force: bool) -> None:
-    """Raise InputError if results cannot be written to a folder, before the analysis takes its time."""
+def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) -> None:
+    """Raise InputError if results cannot be written to a folder, before the analysis takes its time.
+
+    Results never replace one of the `inputs`, the files that the analysis reads.
+    """
+    for name in FILES:
+        _check_not_read(folder / name, inputs)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file. Name a folder with --out.")
     parent = folder.resolve().parent
@@ -425,13 +430,22 @@ def check_folder(folder: Path, force: bool) -> None:
         )
 
 
-def check_file(path: Path, endings: tuple[str, ...]) -> None:
-    """Raise InputError if a file cannot be written or its name does not have one of the endings."""
+def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Path | None] = ()) -> None:
+    """Raise InputError if a file, unless it is None, has another ending, cannot be written or is an input."""
+    if path is None:
+        return
     if path.suffix not in endings:
         raise InputError(f"{path} does not end in {' or '.join(endings)}. Use that file extension.")
     if path.is_dir() or not path.resolve().parent.is_dir():
         problem = "is a folder" if path.is_dir() else "lies in a folder that is not there"
         raise InputError(f"{path} {problem}. Choose another name.")
+    _check_not_read(path, inputs)
+
+
+def _check_not_read(path: Path, inputs: Iterable[Path | None]) -> None:
+    """Raise InputError if a file to write is one of those that the command reads."""
+    if any(given and given.exists() and path.exists() and path.samefile(given) for given in inputs):
+        raise InputError(f"{path} is a file that this command reads. Give another name with --out.")
 
 
 def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:

@@ -78,16 +78,18 @@ def error_text(scoring: str, error: float) -> str:
 
 def choice_text(analysis: Analysis) -> str:
     """Why this k was chosen, and whether more repeats of cross-validation might choose another."""
-    settings, highest, choice = analysis.settings, analysis.highest, analysis.choice
-    if not analysis.was_chosen:
+    settings, choice = analysis.settings, analysis.choice
+    if settings.k is not None:
         return f"k = {analysis.choice.k}, as requested; C = {analysis.choice.C:g}."
     reason = "the highest score of all values tried"
-    if settings.select != "best" and highest is not None and highest.k != analysis.choice.k:
+    row, column = choice.table.choose("best")
+    k, C = choice.table.ks[column], choice.table.Cs[row]
+    if settings.select != "best" and k != choice.k:
         within = f"{settings.tolerance:g}" if settings.select == "tolerance" else "one standard error"
-        score = score_text(settings.scoring, highest.score)
+        score = score_text(settings.scoring, choice.table.mean[row, column])
         reason = (
-            f"the smallest k within {within} of the highest score ({score} at k = {highest.k}, "
-            f"C = {highest.C:g}; `--select best` takes that)"
+            f"the smallest k within {within} of the highest score ({score} at k = {k}, C = {C:g}; "
+            "`--select best` takes that)"
         )
     text = f"k = {analysis.choice.k}, C = {analysis.choice.C:g}: {reason}, over "
     n_folds = len(analysis.choice.first.fits)
@@ -104,7 +106,7 @@ def choice_text(analysis: Analysis) -> str:
 def fold_choices_text(analysis: Analysis) -> str:
     """The k chosen in each outer fold, which shows how certain the choice is; empty if k was given."""
     assessed = analysis.assessment
-    if not assessed.is_nested or analysis.highest is None or not analysis.was_chosen:
+    if not assessed.is_nested or not analysis.choice.had_alternatives or analysis.settings.k is not None:
         return ""
     ks = sorted(chosen["k"] for chosen in assessed.chosen)
     n_folds = count(len(ks), "outer fold")
@@ -117,11 +119,11 @@ def fold_choices_text(analysis: Analysis) -> str:
 
 def honesty_text(analysis: Analysis) -> str:
     """Whether the score is optimistic because k and C were chosen on the rows that are scored."""
-    scoring, highest = analysis.settings.scoring, analysis.highest
-    if highest is None:
+    scoring, choice = analysis.settings.scoring, analysis.choice
+    if not choice.had_alternatives:
         return "k and C were set in advance, so each fold is an independent test."
-    chosen = "k and C were" if analysis.was_chosen else "C was"
-    own = score_text(scoring, analysis.choice.score)
+    chosen = "k and C were" if analysis.settings.k is None else "C was"
+    own = score_text(scoring, choice.score)
     if analysis.assessment.is_nested:
         return (
             f"The {score_name(scoring)} above comes from nested cross-validation: in each of "
@@ -228,7 +230,7 @@ def headline(analysis: Analysis) -> str:
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
     guessing = f"guessing{most_common(analysis)} reaches {score_text(scoring, assessed.guessing)}"
-    chosen = "k and C were" if analysis.was_chosen else "C was"
+    chosen = "k and C were" if analysis.settings.k is None else "C was"
     how = "" if is_unbiased(analysis) else f"; {chosen} chosen on the same rows, so this is optimistic"
     if assessed.is_better_than_guessing:
         return f"{subject(analysis)} {task(analysis)} with {score} ({interval}; {guessing}{how})."
@@ -301,7 +303,7 @@ def groups_text(analysis: Analysis) -> str:
 
 def is_unbiased(analysis: Analysis) -> bool:
     """Whether neither k nor C was chosen on the rows that are scored."""
-    return analysis.assessment.is_nested or analysis.highest is None
+    return analysis.assessment.is_nested or not analysis.choice.had_alternatives
 
 
 def task(analysis: Analysis) -> str:

@@ -91,6 +91,5 @@ def _model_file() -> Any:
     try:
         from kmargin.tables import model_file
     except ModuleNotFoundError as error:
-        advice = "which is not installed. Run: pip install 'kmargin[cli]'"
-        raise InputError(f"Saved models need {error.name}, {advice}") from error
+        raise InputError(f"Saved models need {error.name}. Run: pip install 'kmargin[cli]'") from error
     return model_file

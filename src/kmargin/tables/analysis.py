@@ -6,9 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from kmargin import Exchange, SparseSVC, StabilitySelection, stability_C
 from kmargin.core.arrays import Indices, Matrix, Vector
@@ -19,13 +16,12 @@ from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.spec import repeats_to_report
 from kmargin.model_selection.nested import HonestScore, evaluate, permutation_test, summarise
 from kmargin.model_selection.scores import Fold, difference_error
-from kmargin.tables.columns import CountedFeatures
+from kmargin.tables.columns import CountedFeatures, column_medians
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, note_rows
-from kmargin.tables.search import Choice, Settings, TableSearch, choose, choose_from, resolve_grid
+from kmargin.tables.search import Choice, Settings, TableSearch, choose, resolve_grid
 
 DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
-MIN_FOR_NESTED = 3  # rows or groups per class for nested cross-validation: one to score, two for inner folds
 OUTER = 2**16  # the `repeat` argument that stands for the outer folds; the inner folds have 0, 1, 2 and so on
 
 
@@ -65,17 +61,19 @@ class Assessment(HonestScore):
 def assess(search: TableSearch, choice: Choice) -> Assessment:
     """Score models on held-out rows, by nested cross-validation and with a permutation test if requested."""
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
-    is_nested = settings.nested and choice.had_alternatives
-    if is_nested and search.n_rarest < MIN_FOR_NESTED:
-        few = f"Class {search.rarest!r} has 2 {search.row_label}s, too few to choose k and C without one"
-        search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
-        is_nested = False
-    found = evaluate_held_out(search, choice, is_nested)
+    found: Assessment | None = None
+    if settings.nested and choice.had_alternatives:
+        try:
+            found = evaluate_held_out(search, choice, True)
+        except InputError:  # the training rows of an outer fold have too few of a class for inner folds
+            few = f"{search.rare}, too few to choose k and C without those of a fold"
+            search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
+    found = found or evaluate_held_out(search, choice, False)
     if settings.kernel is None and choice.k < n_available:
         every = replace(settings, k=n_available, ks=[n_available], Cs=list(choice.table.Cs), verbose=0)
         dense = TableSearch(dataset, every)
-        chosen = replace(choice, n_repeats=1) if is_nested else choose(dense, 1)
-        found = replace(found, all_features=evaluate_held_out(dense, chosen, is_nested))
+        chosen = replace(choice, n_repeats=1) if found.is_nested else choose(dense, 1)
+        found = replace(found, all_features=evaluate_held_out(dense, chosen, found.is_nested))
     if not settings.permutations:
         return found
 
@@ -103,6 +101,7 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
         folds.append(fold)
         results.append(evaluate(search.rows, fold, model, X))
         probabilities.append(model.predict_proba(X))
+    search.check_scores([result.score for result in results], folds)
     order = np.argsort(np.concatenate([fold.test for fold in folds]))
     return Assessment(
         **vars(summarise(search.rows, folds, results)),
@@ -173,14 +172,11 @@ def measure_stability(
     C = stability_C(len(dataset.y), n_units) if C is None else C
     model: Any = SparseSVC(k, C=C, multi_class=settings.multi_class, shared=settings.shared)
     model.set_params(class_weight="balanced" if settings.balanced else None, **counted.request._asdict())
-    has_gaps = bool(np.isnan(dataset.X).any())
-    if has_gaps:
-        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        model = make_pipeline(imputer, *[StandardScaler()] * settings.standardize, model)
     options |= {"n_jobs": settings.jobs, "random_state": settings.seed, "verbose": settings.verbose}
-    selection = StabilitySelection(model, standardize=settings.standardize and not has_gaps, **options)
+    selection = StabilitySelection(model, standardize=settings.standardize, **options)
+    X = np.where(np.isnan(dataset.X), column_medians(dataset.X), dataset.X)
     with blame_input():
-        selection.fit(dataset.X, dataset.y, dataset.weights, dataset.groups)
+        selection.fit(X, dataset.y, dataset.weights, dataset.groups)
     return Stability(counted, selection, k, C)
 
 
@@ -216,37 +212,24 @@ class Analysis:
         """The share of random halves on which each feature is selected; None without stability selection."""
         return None if self.stability is None else np.asarray(self.stability.selection.frequencies_)
 
-    @property
-    def highest(self) -> Choice | None:
-        """The choice of the k and C with the highest mean score; None if k and C were given."""
-        if not self.choice.had_alternatives:
-            return None
-        row, column = choose_from(self.choice.table, replace(self.settings, select="best"))
-        return replace(self.choice, row=row, column=column)
-
-    @property
-    def was_chosen(self) -> bool:
-        """Whether k was chosen by cross-validation, not given."""
-        return self.settings.k is None
-
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows."""
     search = TableSearch(dataset, settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        choice = choose(search)
+        scaling, fitted, worths = search.fit(choice, n_best=2)
     if settings.kernel is None and search.counted.request.is_empty and not np.isnan(dataset.X).any():
         repeated = [dataset.encoding.feature_names[j] for j in repeats_to_report(search.samples, Exchange())]
         if repeated:
             search.notes.append(f"Features that repeat an earlier one are passed over: {listing(repeated)}.")
     if search.is_large and settings.kernel is None:
         search.notes.append(f"With {len(dataset.y):,} rows, replacements and random halves are not computed.")
-    choice = choose(search)
     is_listed = isinstance(settings.ks, list) and settings.k is None
     if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
         largest = f"{max(settings.ks)} of {search.n_available:,} {search.unit_label}, scores best"
         search.notes.append(f"The largest k of --ks, {largest}. Add larger ones: they may do better.")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        scaling, fitted, worths = search.fit(choice, n_best=2)
     parameters = {"k": choice.k, "C": choice.C, "shared": settings.shared}
     parameters |= search.counted.request._asdict() if settings.kernel is None else {}
     model = TableModel(dataset.target, dataset.encoding, scaling, fitted, parameters, fitted.calibration_)
@@ -260,7 +243,10 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         stability, counted = None, search.counted
         leaves_a_choice = settings.kernel is None and counted.n_fixed < choice.k < counted.units.n_units
         if settings.pairs and leaves_a_choice and not search.is_large:
-            stability = measure_stability(dataset, settings, k=choice.k, C=choice.C, n_pairs=settings.pairs)
+            try:
+                stability = measure_stability(dataset, settings, choice.k, choice.C, n_pairs=settings.pairs)
+            except InputError as error:  # such as groups of rows that form no halves with every class
+                search.notes.append(f"Random halves are left out. {error}")
     in_use = [of_fold.coef.any(axis=0) for of_fold in choice.first.decisions(choice.row, choice.column)]
     return Analysis(
         dataset=dataset,
@@ -274,7 +260,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         neighbours=neighbours,
         unit_label=search.unit_label,
         is_shared=settings.shared or len(model.machine_names) == 1,
-        notes=(*dataset.notes, *search.notes, *(str(warning.message) for warning in caught)),
+        notes=(*dataset.notes, *search.notes, *dict.fromkeys(str(warning.message) for warning in caught)),
     )
 
 
@@ -309,12 +295,12 @@ class Step(NamedTuple):
     objective: float  # mean over the binary classifiers
     enters: list[str]  # units that the model with the next smaller k does not use
     leaves: list[str]  # units that the model with the next smaller k uses, but this one does not
-    score: float | None = None  # mean over the folds
-    error: float | None = None  # standard error of the score
+    score: float | None  # mean over the folds; None without cross-validation
+    error: float | None  # standard error of the score
 
 
-def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> list[Step]:
-    """Fit models for increasing k at one C, and list the features that enter and leave at each k."""
+def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> tuple[list[Step], list[str]]:
+    """Fit models for increasing k at one C; return which features enter and leave at each k, and notes."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None
@@ -328,9 +314,6 @@ def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> 
         accuracy = float(np.average(is_right, weights=dataset.weights))
         before = steps[-1].units if steps else []
         enters, leaves = [name for name in units if name not in before], sorted(set(before) - set(units))
-        step = Step(ks[at], features, units, accuracy, objective, enters, leaves)
-        if table is not None:
-            score, error = table.at(Cs[-1], ks[at])
-            step = step._replace(score=score, error=error)
-        steps.append(step)
-    return steps
+        scored = (None, None) if table is None else table.at(Cs[-1], ks[at])
+        steps.append(Step(ks[at], features, units, accuracy, objective, enters, leaves, *scored))
+    return steps, search.notes if cross_validate else []

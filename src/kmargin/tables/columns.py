@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.preprocessing import StandardScaler
 
 from kmargin.core.arrays import Flags, Indices, Matrix, Vector
 from kmargin.core.units import UnitRequest, Units
 from kmargin.core.validation import InputError, blame_input, count, listing, nearest
-from kmargin.tables.read import Table, check_unique, parse_numbers, read_table
+from kmargin.tables.read import MISSING_MARKS, SWAP_MARKS, Table, check_unique, parse_numbers, read_table
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
 CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
 MAX_CATEGORIES = 50  # a text column of more values than this, and than half its rows, is refused
+MAX_STRAYS = 0.1  # texts in at most this share of the rows are mistakes among the numbers of a column
+MAX_CODES = 25  # unless the numbers may be codes: at most this many, or half the rows, such as 1 to 22 and X
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
@@ -70,24 +71,28 @@ def check_finite(frame: pd.DataFrame) -> None:
         )
 
 
-def check_measured(column: pd.Series) -> None:
-    """Raises InputError if a column mixes numbers with values like '<5', outside the range of measurement."""
+def least_numeric(column: pd.Series) -> pd.Series:
+    """Return the texts of a column that are no numbers; if all are numbers, those with a decimal mark."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
-    is_censored = texts.str.fullmatch(CENSORED).astype(bool)
-    if is_censored.any() and parse_numbers(texts[~is_censored], ",") is not None:
-        rows = count(int(is_censored.sum()), "row")
+    both = (texts, texts.str.translate(SWAP_MARKS))
+    n_misread: Any = sum(pd.to_numeric(read, errors="coerce").isna() for read in both)
+    n_misread = n_misread.mask(texts.isin(MISSING_MARKS), 0.5)
+    return texts[n_misread == n_misread.max()]
+
+
+def check_measured(column: pd.Series) -> None:
+    """Raises InputError if a column of measurements holds a few texts, or values such as '<5'."""
+    strays, n_distinct = least_numeric(column), column.nunique()
+    rows = count(len(strays), "row")
+    if strays.str.fullmatch(CENSORED).all():
         raise InputError(
-            f"Column {column.name!r} holds laboratory values such as {texts[is_censored].iloc[0]!r} ({rows})"
+            f"Column {column.name!r} holds laboratory values such as {strays.iloc[0]!r} ({rows})"
             ", which are no numbers. Replace each by one number, the same in every row and in new tables, "
             "such as the limit or half of it, or leave the column out."
         )
-
-
-def first_text(column: pd.Series) -> str:
-    """Return the first value that is not a number, such as a stray '?'; if there is none, the first value."""
-    texts = column.dropna().astype(str)
-    strays = texts[pd.to_numeric(texts, errors="coerce").isna()]
-    return str((strays if len(strays) else texts).iloc[0])[:40]
+    if len(strays) <= MAX_STRAYS * len(column) and n_distinct > min(MAX_CODES, len(column) / 2):
+        held = f"Column {column.name!r} holds {listing(strays.unique(), 3)} in {rows} among numbers"
+        raise InputError(f"{held}. Correct such values, or leave them empty and fit with --impute median.")
 
 
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
@@ -161,15 +166,15 @@ class Encoding:
 def _numbers_of(column: pd.Series) -> Vector:
     """Return numbers, or texts of numbers, as numbers."""
     kind = kind_of(column)
-    if kind == "number":
-        return to_numbers(column)
-    numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else None
-    if numbers is not None:
+    numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else column
+    if kind in ("number", "text") and numbers is not None:
         return to_numbers(numbers)
-    check_measured(column)
-    example = f", such as {first_text(column)!r}" if kind == "text" else ""
-    held = f"Column {column.name!r} holds {kind}{example}"
-    raise InputError(f"{held}, but the model was fitted to numbers. Give numbers.")
+    if kind == "text":
+        check_measured(column)
+        kind = f"text, such as {least_numeric(column).iloc[0][:40]!r}"
+    raise InputError(
+        f"Column {column.name!r} holds {kind}, but the model was fitted to numbers. Give numbers."
+    )
 
 
 @dataclass(frozen=True)
@@ -194,11 +199,13 @@ def column_medians(X: Matrix) -> Vector:
 def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -> Scaling:
     """Return the medians and scales of training rows. The standard deviation of a constant column is 1."""
     medians = column_medians(X) if impute else None
-    plain = Scaling(medians, np.zeros(X.shape[1]), np.ones(X.shape[1]))
-    if not standardize:
-        return plain
-    scaler = StandardScaler().fit(plain(X), sample_weight=weights / weights.max())
-    return Scaling(medians, scaler.mean_, scaler.scale_)
+    mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
+    if standardize:  # with sums by column, so that copies of a column stay equal
+        X, weights = Scaling(medians, mean, spread)(X), weights / weights.max()
+        mean = np.average(X, axis=0, weights=weights)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+        spread[spread <= len(X) * np.finfo(float).eps * np.abs(mean)] = 1.0
+    return Scaling(medians, mean, spread)
 
 
 class Roles(NamedTuple):
@@ -241,8 +248,8 @@ def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
     if texts and roles.encode is None:
         raise InputError(
             f"The table has text instead of numbers in {listing(texts)}, such as "
-            f"{first_text(features[texts[0]])!r}. Encode text with --encode onehot, or leave it out "
-            "with --drop; if it names the patient of each row, say, use --rows-grouped-by."
+            f"{least_numeric(features[texts[0]]).iloc[0][:40]!r}. Encode text with --encode onehot, or leave "
+            "it out with --drop; if it names the patient of each row, say, use --rows-grouped-by."
         )
     for name in texts:
         n_distinct, n_rows = features[name].nunique(), len(features)
@@ -360,7 +367,7 @@ def read_groups(path: Path) -> dict[str, str]:
     wrong = frame.isna().any(axis=1) | frame["feature"].duplicated()
     if wrong.any():
         raise InputError(
-            f"--groups: row {wrong.argmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
+            f"--groups: row {wrong.idxmax() + 1} of {path.name} lacks a feature or a group, or repeats a "
             "feature. Put each feature into one group; one that is not in the file is a group of its own."
         )
     return dict(zip(to_texts(frame["feature"]), to_texts(frame["group"]), strict=True))

@@ -21,7 +21,7 @@ from kmargin.tables.columns import (
     to_numbers,
     to_texts,
 )
-from kmargin.tables.read import Table, check_unique, read_table, to_whole
+from kmargin.tables.read import MISSING_MARKS, Table, check_unique, read_table, to_whole
 
 
 class Dataset(NamedTuple):
@@ -44,16 +44,21 @@ class Dataset(NamedTuple):
     def restricted_to(self, rows: Indices) -> "Dataset":
         """Return the data set with only these rows."""
         per_row = ("X", "y", "rows", "weights", "ids", "groups", "group_labels")
-        given: dict[str, Any] = {name: getattr(self, name) for name in per_row}
-        return self._replace(**{name: all[rows] for name, all in given.items() if all is not None})
+        return self._replace(**{n: of_all[rows] for n in per_row if (of_all := getattr(self, n)) is not None})
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
     """Prepare a table for an analysis, with columns in these roles."""
     target = _check_roles(table, roles)
     notes = list(table.notes)
-    frame = table.frame.reset_index(drop=True)
-    has_label = np.array([bool(text and text.strip()) for text in to_texts(frame[target])])
+    frame = table.frame
+    labels = pd.Series(to_texts(frame[target]), dtype=object).str.strip()
+    is_mark = labels.isin(MISSING_MARKS)
+    if labels[~is_mark].nunique() < 2:  # the classes may be + and -, say
+        is_mark = labels == ""
+    if marks := sorted({*labels[is_mark]} - {""}):
+        notes.append(f"Read as missing values: {listing(marks)}, in {target!r}.")
+    has_label = (labels.notna() & ~is_mark).to_numpy()
     if not has_label.any():
         raise InputError(f"The target column {target!r} has no values at all. Choose another with --target.")
     if n_unlabelled := int((~has_label).sum()):
@@ -65,7 +70,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         if (weights == 0).any():
             notes.append(f"{count(int((weights == 0).sum()), 'row')} without weight left out.")
             frame, weights = frame[weights > 0], weights[weights > 0]
-    y = read_classes(frame[target], target, notes)
+    y = read_classes(frame[target], target, notes, n_unlabelled)
     taken = {target, roles.id, roles.weights, roles.grouped_by, *roles.drop}
     features = frame[[name for name in frame.columns if name not in taken]]
     row_names, doubtful = pitfalls.find_row_names(features, roles.mentioned, notes)
@@ -90,7 +95,6 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     id = roles.id
     if id is None and table.row_names is None:
         id = row_names[0] if row_names else roles.grouped_by
-    places = frame.index.to_numpy()
     ids = table.row_names if id is None else table.frame[id]
     return Dataset(
         X=X,
@@ -99,9 +103,9 @@ def prepare(table: Table, roles: Roles) -> Dataset:
         roles=roles._replace(id=id),
         encoding=encoding,
         counted=count_features(encoding, roles),
-        rows=places + 1,
+        rows=frame.index.to_numpy() + 1,
         weights=weights,
-        ids=None if ids is None else ids.to_numpy()[places],
+        ids=None if ids is None else ids.loc[frame.index].to_numpy(),
         notes=tuple(notes),
         warnings=warnings,
         groups=groups,
@@ -156,7 +160,7 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
     return groups, texts
 
 
-def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
+def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int = 0) -> np.ndarray:
     """Return the class of each row from the target column, as texts, integers or booleans."""
     found = kind = kind_of(column)
     if kind in ("number", "text"):
@@ -169,6 +173,8 @@ def read_classes(column: pd.Series, name: str, notes: list[str]) -> np.ndarray:
         distinct = np.unique(y)
         if len(distinct) == 1:
             found = f"only one class, {distinct[0].item()!r}"
+            if n_missing:  # there may be a class called None
+                found += f", beside {count(n_missing, 'row')} left out as empty, NA, None or null"
         elif 2 * len(distinct) > len(y):
             found = f"{len(distinct):,} different values in {len(y):,} rows"
         elif y.dtype.kind == "f":
@@ -218,8 +224,8 @@ def join_labels(
     others = list(labels.columns)
     target = target or table.target or (others[0] if len(others) == 1 else None)
     if target not in others and target not in table.frame.columns:
-        missing = "name the column to predict" if target is None else f"{file} has no column {target!r}"
-        raise InputError(f"--labels: {missing}. Use --target. {nearest(target or '', others)}")
+        missing = f"{file} has no column {target!r}" if target else "name the column to predict with --target"
+        raise InputError(f"--labels: {missing}. {nearest(target or '', others)}")
     taken = [name for name in others if name == target or name in wanted]
     check_unique(f"--labels: {file} together with the table", [*table.frame.columns, *taken])
     rest, is_labelled = labels.columns.difference(taken, sort=False), ids.isin(keys).to_numpy()

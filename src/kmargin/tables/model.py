@@ -179,7 +179,7 @@ class TableModel:
     def predict_table(self, table: Table) -> Prediction:
         """Predict the rows of a table."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
-        notes += self._note_values(X)
+        notes += self._note_values(X, table.frame.index + 1)
         scaled, probabilities = self.scaling(X), None
         if self.calibration is not None:
             scheme = len(self.classes_), self.machine.multi_class
@@ -187,13 +187,13 @@ class TableModel:
         decisions = self.machine.decision_function(scaled)
         return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
-    def _note_values(self, X: Matrix) -> Iterator[str]:
+    def _note_values(self, X: Matrix, rows: pd.Index) -> Iterator[str]:
         """Yield notes on missing values, and on values far, or in most rows, outside the training range."""
         names = self.encoding.feature_names
         for j in self.used_features:
             if n_missing := int(np.isnan(X[:, j]).sum()):
-                rows = f"{n_missing} of {count(len(X), 'row')}"
-                yield f"{names[j]!r} is missing in {rows}; the training median is used there."
+                of_all = f"{n_missing} of {count(len(X), 'row')}"
+                yield f"{names[j]!r} is missing in {of_all}; the training median is used there."
             if self.ranges is None:
                 continue
             low, high = self.ranges[:, j]
@@ -205,6 +205,6 @@ class TableModel:
                 row = int(np.nanargmax(distance))
                 yield (
                     f"Column {names[j]!r} is far outside its training range ({low:.4g} to {high:.4g}) in "
-                    f"{count(int(far.sum()), 'row')}, such as {X[row, j]:.4g} in row {row + 1}. Check its "
+                    f"{count(int(far.sum()), 'row')}, such as {X[row, j]:.4g} in row {rows[row]}. Check its "
                     "unit; predictions there are extrapolations."
                 )

@@ -73,8 +73,7 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
 
 def _is_code(column: pd.Series) -> bool:
     """Whether a column holds only texts, or only whole numbers, so that it may be a code."""
-    kind = kind_of(column)
-    if kind != "number":
+    if (kind := kind_of(column)) != "number":
         return kind == "text"
     numbers = to_numbers(column)
     return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())

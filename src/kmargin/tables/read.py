@@ -36,7 +36,7 @@ SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
 class Table(NamedTuple):
     """A table as read from a file."""
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame  # its index is the place of each row in the file, from 0
     target: str | None = None  # the column with the classes, if the file format defines it
     absent_is_zero: bool = False  # whether columns missing from the file are zero (svmlight)
     notes: tuple[str, ...] = ()
@@ -52,12 +52,9 @@ class Reading(NamedTuple):
     transpose: bool = False
 
 
-AS_DETECTED = Reading()
-
-
-def read_table(path: str | Path, how: Reading = AS_DETECTED) -> Table:
+def read_table(path: str | Path, how: Reading | None = None) -> Table:
     """Read a file, in the format that its extension names, as a table."""
-    path = Path(path)
+    path, how = Path(path), how or Reading()
     if not path.is_file():
         folder = path if path.is_dir() else path.parent
         tables = sorted(p.name for p in folder.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
@@ -155,13 +152,13 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
 
 # The dialect of a text table: separator, decimal mark, thousands separator
 
-USUAL_SEPARATOR = {"csv": ",", "tsv": "\t"}
 SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-# For each decimal mark: a number with a fraction, and one that has thousands separators, too.
-FRACTION = {mark: re.compile(rf"[+-]?\d*[{mark}]\d+([eE][+-]?\d+)?") for mark in ".,"}
-BOTH_MARKS = {".": re.compile(r"[+-]?\d{1,3}(,\d{3})+\.\d+"), ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")}
-COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+OTHER = {".": ",", ",": "."}  # the thousands separator, if there is one, for each decimal mark
+SWAP_MARKS = str.maketrans(OTHER)
+# for each mark: a number in which it separates thousands, perhaps with a fraction after the other mark
+GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
+MARKED = re.compile(rf"[+-]?\d*[.,]\d+([eE][+-]?\d+)?|{GROUPED['.'].pattern}|{GROUPED[','].pattern}")
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
 
 
@@ -234,7 +231,7 @@ def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
 
 def _detect_separator(text: str, form: str) -> str:
     """Return the separator with which most records have as many fields as names, and most are numbers."""
-    usual = USUAL_SEPARATOR[form]
+    usual = "\t" if form == "tsv" else ","
     merits = {usual: (0.0, 0.0, False)}
     for sep in SEPARATORS:
         names, rows = _records(text, sep)
@@ -250,16 +247,14 @@ def _detect_separator(text: str, form: str) -> str:
 
 def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
     """Return the decimal mark and the thousands separator, which is None if numbers have none."""
-    for decimal in given or ".,":
-        if any(map(BOTH_MARKS[decimal].fullmatch, fields)):
-            return decimal, "," if decimal == "." else "."
-    if given is not None:
-        return given, None
-    commas = [field for field in fields if FRACTION[","].fullmatch(field)]
-    if sep == "," and commas and all(map(COMMA_THOUSANDS.fullmatch, commas)):
-        return ".", ","
-    has_points = any(map(FRACTION["."].fullmatch, fields))
-    return ("," if commas and not has_points else "."), None
+    found = {mark: [text for text in fields if mark in text and MARKED.fullmatch(text)] for mark in OTHER}
+    groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
+    is_comma = len(found[","]) > len(found["."])  # unless one of the marks only groups digits
+    if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
+        is_comma = groups["."]
+    decimal = given or ("," if is_comma else ".")
+    is_separator = groups[OTHER[decimal]] and (given is not None or not groups[decimal])
+    return decimal, OTHER[decimal] if is_separator else None
 
 
 # Text tables
@@ -280,12 +275,13 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         problem = f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature"
         raise InputError(f"{problem}, and name the separator with --sep.")
     check_unique(file, names, "row" if how.transpose else "column")
-    frame = _parse(file, dialect, names=names, header=0)
-    # Drop empty rows, and columns without a name and values, both of which spreadsheets write.
+    dialect = dialect._replace(text=dialect.text.strip("\r\n"))
+    frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
+    # Drop empty rows, and columns without a name and values; the index still numbers the rows of the file.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
         notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")
-        frame = full.reset_index(drop=True).apply(to_whole)
+        frame = full.apply(to_whole)
     frame = frame.loc[:, frame.notna().any().to_numpy() | (np.array(dialect.names) != "")]
     if frame.empty:
         return Table(frame)
@@ -309,9 +305,10 @@ def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
         reason = "rows have more fields than there are names"
         if not isinstance(error, pd.errors.ParserWarning):
             reason = str(error).strip().removeprefix("Error tokenizing data. C error: ").rstrip(".")
+            reason = reason.replace("EOF inside string starting at", "no quotation mark closes the one in")
         separators = SEPARATORS.get(dialect.sep, repr(dialect.sep))
-        problem = f"{file} cannot be read as columns separated by {separators}: {reason}"
-        raise InputError(f"{problem}. Give every row as many fields as there are names.") from error
+        problem = f"{file} cannot be read as columns separated by {separators}: {reason}. Close quotes"
+        raise InputError(f"{problem}, and give every row as many fields as there are names.") from error
 
 
 def to_whole(column: pd.Series) -> pd.Series:
@@ -340,15 +337,16 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
     if thousands is not None:  # it separates groups of three digits; in 01.03.2015 it does not
-        is_grouped = texts.str.fullmatch(rf"[+-]?\d{{1,3}}([{thousands}]\d{{3}})+([{decimal}]\d+)?", na=False)
+        is_grouped = texts.str.fullmatch(GROUPED[thousands].pattern, na=False)
         texts = texts.mask(is_grouped, texts.str.replace(thousands, "", regex=False))
-    numbers = pd.to_numeric(texts.str.replace(decimal, ".", regex=False), errors="coerce")
+    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # a point is then no decimal mark
+    numbers = pd.to_numeric(texts, errors="coerce")
     return numbers if numbers.isna().equals(texts.isna()) else None
 
 
 def to_table(source: str, frame: pd.DataFrame) -> Table:
     """Return a data frame as a table, whose names are texts and unique."""
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     check_unique(source, frame.columns)
     return Table(frame)
 

@@ -12,7 +12,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from kmargin import SparsityPath
 from kmargin.core import validation
 from kmargin.core.labels import class_pairs
-from kmargin.core.validation import InputError, blame_input, count, nearest
+from kmargin.core.validation import InputError, blame_input, count, listing, nearest
 from kmargin.data.samples.array import ArrayFolds, read_samples
 from kmargin.estimators.cv import CrossValidation, FoldModel, NotYetCalibrated
 from kmargin.fitting.decisions import KERNELS
@@ -117,20 +117,16 @@ class TableSearch:
         if groups is not None:  # a group counts once for each class that it has rows of
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
         counts = np.bincount(codes)
-        # the class with the fewest rows or groups, how many it has, and what they are called
-        self.rarest, self.n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
-        self.row_label = row = "group" if roles.grouped_by else "row" if groups is None else "different row"
+        rarest, n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
+        row = "group" if roles.grouped_by else "row" if groups is None else "different row"
+        self.rare = f"Class {rarest!r} has {count(n_rarest, row)}"
         self.is_large = len(dataset.y) >= MANY_ROWS
         # what k counts: features, variables, groups or training points
         self.unit_label = self.counted.unit_label if settings.kernel is None else self.blueprint.unit_label
         self.notes: list[str] = []
-        self.n_folds = min(settings.cv, self.n_rarest)
-        if self.n_folds == 1:
-            problem = f"Class {self.rarest!r} has only one {row}, but cross-validation needs at least two"
-            raise InputError(f"{problem}. Give more {row}s of that class, or remove it.")
+        self.n_folds = min(settings.cv, n_rarest)
         if self.n_folds < settings.cv:
-            rare = f"Class {self.rarest!r} has {count(self.n_rarest, row)}"
-            self.notes.append(f"{rare}: {self.n_folds} folds instead of {settings.cv}.")
+            self.notes.append(f"{self.rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a model as --scoring says."""
@@ -145,6 +141,9 @@ class TableSearch:
 
     def folds(self, repeat: int) -> list[scores.Fold]:
         """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
+        if self.n_folds == 1:
+            advice = "Give more of that class, or remove it."
+            raise InputError(f"{self.rare}, but cross-validation needs at least two. {advice}")
         y, groups, seed = self.dataset.y, self.dataset.groups, (self.settings.seed + repeat) % 2**32
         splitter = scores.make_splitters(self.n_folds, 2, seed, y, groups)[0]
         try:
@@ -159,12 +158,23 @@ class TableSearch:
         """Fit and score a model for every C and k in each fold of one repeat of the cross-validation."""
         samples, rows, scorer = self.samples, self.rows, None if self.rows.is_accuracy else self._score
         more: Any = {"weighted": rows.weights is not None, "groups": rows.groups, "prepare": self.learn}
-        folds = ArrayFolds(self.blueprint, samples, samples, self.folds(repeat), scorer, **more)
+        split = self.folds(repeat)
+        folds = ArrayFolds(self.blueprint, samples, samples, split, scorer, **more)
         label = f"choosing k and C, repeat {repeat + 1}"
         with blame_input():
-            return CrossValidation(
+            found = CrossValidation(
                 folds, self.blueprint, len(self.samples.classes), Cs, ks, self.procedure, self.model_at, label
             )
+        self.check_scores(found.scores, split)
+        return found
+
+    def check_scores(self, scores: Sequence[Any], folds: Sequence[scores.Fold]) -> None:
+        """Raises InputError if a score is not finite, as the ROC area of a fold with only one class."""
+        for number, (score, fold) in enumerate(zip(scores, folds, strict=True), 1):
+            if not np.isfinite(score).all():
+                held = listing(np.unique(self.dataset.y[fold.test]))
+                problem = f"--scoring {self.settings.scoring} has no value in fold {number} with only {held}"
+                raise InputError(f"{problem}. Use fewer folds with --cv, or --scoring accuracy.")
 
     def model_at(self, fit: GridFit, row: int, column: int) -> FoldModel:
         """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
