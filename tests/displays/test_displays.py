@@ -161,12 +161,7 @@ def test_a_path_of_training_points_names_their_rows(data):
 
 
 REFUSED = [  # the method, its argument, the exception and its message
-    (
-        CoefficientDisplay.from_estimator,
-        SparseSVC(),
-        NotFittedError,
-        "This SparseSVC instance is not fitted yet",
-    ),
+    (CoefficientDisplay.from_estimator, SparseSVC(), NotFittedError, "SparseSVC instance is not fitted yet"),
     (CVScoreDisplay.from_estimator, SparseSVCCV(), NotFittedError, "Call 'fit'"),
     (CVScoreDisplay.from_estimator, make_pipeline(SparseSVCCV()), NotFittedError, "CV instance is not"),
     (ConvergenceDisplay.from_estimator, SparseSVC(), NotFittedError, "not fitted"),

@@ -168,11 +168,11 @@ class TableSearch:
         self.check_scores(found.scores, split)
         return found
 
-    def check_scores(self, scores: Sequence[Any], folds: Sequence[scores.Fold]) -> None:
+    def check_scores(self, values: Any, folds: Sequence[scores.Fold]) -> None:
         """Raises InputError if a score is not finite, as the ROC area of a fold with only one class."""
-        for number, (score, fold) in enumerate(zip(scores, folds, strict=True), 1):
-            if not np.isfinite(score).all():
-                held = listing(np.unique(self.dataset.y[fold.test]))
+        for number, (value, fold) in enumerate(zip(values, folds, strict=True), 1):
+            if not np.isfinite(value).all():
+                held = listing(np.unique(self.dataset.y[fold.test]).tolist())
                 problem = f"--scoring {self.settings.scoring} has no value in fold {number} with only {held}"
                 raise InputError(f"{problem}. Use fewer folds with --cv, or --scoring accuracy.")
 
