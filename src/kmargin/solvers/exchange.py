@@ -41,9 +41,9 @@ class Exchange(Solver):
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
         iterated local search to a single fit on rows in memory: part of the support is replaced at random
         and searched again, some hundreds of times where rows are few, seldom where a fit is expensive.
-        ``"thorough"`` restarts about ten times as often and tries every swap of one feature for another
-        wherever all columns fit into memory: the result is then optimal under single swaps, with status
-        `Status.SWAP_OPTIMAL`.
+        ``"thorough"`` restarts about ten times as often, for some seconds, and tries every swap of one
+        feature for another wherever all columns fit into memory: the result is then optimal under single
+        swaps, with status `Status.SWAP_OPTIMAL`.
     tol : float, default=1e-9
         A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
         objective.
