@@ -117,7 +117,7 @@ def main():
     outcomes, started = [], time.monotonic()
     context = multiprocessing.get_context("fork")
     with (
-        tempfile.TemporaryDirectory(prefix="mutants-") as folder,
+        tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder,
         context.Pool(options.jobs, start_process, (root, folder, used)) as pool,
     ):
         tests = {}
