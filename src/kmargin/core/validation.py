@@ -20,7 +20,7 @@ from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_
 
 NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warn at the first caller outside these
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
-# parameters that are options of the command line, before a value in a message, but not in a quoted name
+# Finds `name=` in messages, outside quotes, for parameters that are also options of the command line.
 OPTIONS = re.compile(r"(?<![\w'])(?:n_)?(C|ks?|pairs|threshold|max_false|multi_class|gamma|tolerance)=")
 
 

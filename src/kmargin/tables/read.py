@@ -156,7 +156,7 @@ SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which 
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
 OTHER = {".": ",", ",": "."}  # the thousands separator, if there is one, for each decimal mark
 SWAP_MARKS = str.maketrans(OTHER)
-# for each mark: a number in which it separates thousands, perhaps with a fraction after the other mark
+# Numbers in which the mark m separates thousands, such as 1.234 or 1.234,5 for the point, by m.
 GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
 MARKED = re.compile(rf"[+-]?\d*[.,]\d+([eE][+-]?\d+)?|{GROUPED['.'].pattern}|{GROUPED[','].pattern}")
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator

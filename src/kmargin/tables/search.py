@@ -256,8 +256,8 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         first = search.cross_validate(Cs, ks)
         table = first.table
         at = row, column = choose_from(table, settings)
-        # Extend the grid beyond an edge at which the choice lies; values that the user gave stay. All of an
-        # extended grid is fitted again, because each fit starts from the support of its neighbour.
+        # If the choice lies at an edge of the grid, extend it, unless the user gave the values. The whole
+        # grid is then fitted again, because each fit starts from the support of its neighbour.
         if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
             Cs = [Cs[0] / 10, *Cs]
         elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
