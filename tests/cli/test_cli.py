@@ -86,8 +86,9 @@ def test_predictions_do_not_depend_on_the_order_of_columns_or_on_further_ones(fi
     plain, other = run("predict", fitted, "data.csv"), run("predict", fitted, "new.csv")
     assert re.search(r"\d\d\.\d % of 60 rows agree with column 'outcome'", plain.stderr)
     assert other.stderr.endswith("Note: 1 column ignored: 'more'.\n")
-    frame.assign(outcome=frame["outcome"].where(frame.index >= 10)).to_csv("some.csv", index=False)
-    assert "% of 50 rows agree with column 'outcome'" in run("predict", fitted, "some.csv").stderr
+    for mark in (None, "?"):
+        frame.assign(outcome=frame["outcome"].where(frame.index >= 10, mark)).to_csv("some.csv", index=False)
+        assert "% of 50 rows agree with column 'outcome'" in run("predict", fitted, "some.csv").stderr
     same = ["row", "predicted", "decision"]
     one, two = (pd.read_csv(pd.io.common.StringIO(r.stdout))[same] for r in (plain, other))
     pd.testing.assert_frame_equal(one, two)

@@ -21,7 +21,7 @@ from kmargin.tables import model_file
 from kmargin.tables.analysis import analyse, measure_stability, trace
 from kmargin.tables.columns import Roles, read_groups, to_text, to_texts
 from kmargin.tables.dataset import Dataset, join_labels, prepare, spelling
-from kmargin.tables.read import PACKED, Reading, Table, read_table
+from kmargin.tables.read import MISSING_MARKS, PACKED, Reading, Table, read_table
 from kmargin.tables.search import Settings
 
 app = typer.Typer()
@@ -331,12 +331,14 @@ def predict_command(
         notes.append(f"{count(len(ignored), 'column')} ignored: {listing(ignored)}.")
     for note in notes:
         say(f"Note: {note}")
-    if actual is not None and actual.notna().any():
-        known_rows = actual.notna().to_numpy()
-        expected = [spelling(text) for text in to_texts(actual[known_rows])]
-        found = [spelling(to_text(name)) for name in prediction.classes[known_rows]]
-        share = percent(np.mean(np.array(found) == np.array(expected)))
-        say(f"{share} of {count(len(expected), 'row')} agree with column {loaded.target!r}.")
+    names, found = ([spelling(to_text(name)) for name in c] for c in (loaded.classes_, prediction.classes))
+    agree = [
+        spelling(text) == name
+        for text, name in zip([] if actual is None else to_texts(actual), found, strict=False)
+        if text is not None and (text.strip() not in MISSING_MARKS or spelling(text) in names)
+    ]
+    if agree:
+        say(f"{percent(np.mean(agree))} of {count(len(agree), 'row')} agree with column {loaded.target!r}.")
     if out is not None:
         say(f"Written to {out}: {count(len(result), 'row')}.")
 

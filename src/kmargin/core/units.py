@@ -39,7 +39,7 @@ class Units:
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         return cls(starts, columns, np.zeros(len(groups), np.bool_), np.zeros(n_features))
 
-    @property
+    @cached_property
     def n_units(self) -> int:
         return len(self.starts) - 1
 
@@ -348,6 +348,7 @@ class Features:
 
 def _plain_list(entries: Iterable[Any]) -> list[Any]:
     """Return a list in which NumPy scalars have become Python numbers."""
+    entries = entries.tolist() if isinstance(entries, np.ndarray) else entries
     return [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]
 
 

@@ -154,7 +154,12 @@ class LinearBlueprint(Blueprint):
         return "features" if self.request.groups is None else "groups"
 
     def units(self, samples: Samples) -> Units:
-        return self.request.resolve(samples.X.shape[1], self.names)
+        """The units that k counts; the request is read once, since it may have a label for each feature."""
+        known, n_features = vars(self).setdefault("_units", {}), samples.X.shape[1]
+        if n_features not in known:
+            known[n_features] = self.request.resolve(n_features, self.names)
+        units: Units = known[n_features]
+        return units
 
     def problem_units(self, samples: Samples, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
         units = self.units(samples)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -39,9 +40,9 @@ class Exchange(Solver):
     effort : {"fast", "normal", "thorough"}, default="normal"
         How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
-        iterated local search to a single fit on rows in memory: part of the support is replaced at random
-        and searched again, some hundreds of times where rows are few, seldom where a fit is expensive.
-        ``"thorough"`` restarts about ten times as often, for some seconds, and tries every swap of one
+        iterated local search to a single fit if there are fewer rows than columns: part of the support is
+        replaced at random and searched again, some hundreds of times, for about .2 s. ``"thorough"``
+        restarts about ten times as often, also if there are more rows, and tries every swap of one
         feature for another wherever all columns fit into memory: the result is then optimal under single
         swaps, with status `Status.SWAP_OPTIMAL`.
     tol : float, default=1e-9
@@ -171,19 +172,12 @@ class Exchange(Solver):
             coef, intercept, objective = rows.unscaled(
                 columns, found.coefs[p], float(found.values[p]), float(path.lams[p])
             )
-            solution = replace(alone[p], status=status, regime=found.regime)
+            new: dict[str, Any] = {"status": status, "regime": found.regime}
             if objective <= alone[p].objective:
                 used = order[coef[order] != 0]
-                solution = replace(
-                    solution,
-                    support=columns[used],
-                    coef=coef[used],
-                    intercept=intercept,
-                    objective=objective,
-                    n_iter=path.n_newton,
-                    ending=Ending.SEARCH,
-                )
-            solutions.append(solution)
+                new |= {"support": columns[used], "coef": coef[used], "intercept": intercept}
+                new |= {"objective": objective, "n_iter": path.n_newton, "ending": Ending.SEARCH}
+            solutions.append(replace(alone[p], **new))
         return tuple(solutions)
 
     def _with_copies(

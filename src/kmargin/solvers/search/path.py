@@ -78,11 +78,11 @@ ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
 
 # A restart ends after RESTART_SWAPS failed single swaps in a row. Flops are estimated: RESTART_OVERHEAD,
 # plus RESTART_PASSES passes over X, plus those of its Newton steps and STEP_OVERHEAD for each of them.
-RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 5, 5e3
+RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 1.5, 5e3
 
 # Restarts end when the latest searches have all led back to the best support, and together have used this
 # fraction of the flop budget. The searches of nearby sizes, which come before the restarts, count as well.
-MAX_RETURN_FRACTION = 0.025
+MAX_RETURN_FRACTION = 0.1
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
 RESTART_SEED = 0
@@ -326,7 +326,9 @@ class SupportPath:
         if self.is_small:
             self._start_elsewhere(k)
         elif not self.is_remote:
-            self._restart(k)
+            has_few_rows = self.n_rows < self.n_problems * len(self.units.columns)
+            if has_few_rows or self.effort.all_swaps:  # with more rows, restarts seldom find a better support
+                self._restart(k)
 
     def _stronger_ridges(self) -> list[Vector]:
         """Ridges stronger than the current ones, in decreasing order."""

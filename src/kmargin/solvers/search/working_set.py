@@ -57,8 +57,11 @@ class WorkingSet(SwapSearch):
         self.n_columns = self.units.widest(size)
         self.n_newton, self.all_tried = 0, False
         self.panels.set_ridges(lams)
-        self.panels.hold(self.support)
-        self._look_at(np.arange(self.units.n_units) if self.is_whole else self.support)
+        if self.is_whole:
+            self._look_at(np.arange(self.units.n_units))
+        else:
+            self.panels.hold(self.support)
+            self._look_at(self.support)
         if not is_here:
             self.move(NONE, NONE)
 
