@@ -338,7 +338,8 @@ def predict_command(
         if text is not None and (text.strip() not in MISSING_MARKS or spelling(text) in names)
     ]
     if agree:
-        say(f"{percent(sum(agree) / len(agree))} of {count(len(agree), 'row')} agree with column {loaded.target!r}.")
+        share = percent(sum(agree) / len(agree))
+        say(f"{share} of {count(len(agree), 'row')} agree with column {loaded.target!r}.")
     if out is not None:
         say(f"Written to {out}: {count(len(result), 'row')}.")
 
