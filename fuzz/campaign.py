@@ -17,10 +17,12 @@ from fuzz import clock
 from fuzz.families import family_of, make_case
 from fuzz.judge import Verdict, judge
 from fuzz.warm import warm_up
+from kmargin.solvers.exchange import EFFORTS
 
 WARM = 1000  # cases after which a worker has imported and compiled everything, and its memory should not grow
 MAX_GROWTH = 200.0  # megabytes by which it may
 MAX_CASE_SECONDS = 120.0  # of processor time, after which the system ends a worker, even in compiled code
+MAX_RESTART_SECONDS = 0.002  # of a search, which would otherwise restart for most of a case's time
 MEGABYTE = 2**20
 MAX_MEMORY = 4096 * MEGABYTE  # of a worker; whatever asks for more gets a MemoryError
 
@@ -145,6 +147,8 @@ def work(connection):
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     warm_up()
+    for name, effort in EFFORTS.items():
+        EFFORTS[name] = effort._replace(restart_seconds=min(effort.restart_seconds, MAX_RESTART_SECONDS))
     with suppress(EOFError):  # the campaign has ended
         while True:
             number = connection.recv()

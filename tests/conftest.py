@@ -43,7 +43,7 @@ def torch():
 def no_restarts(request, monkeypatch):
     """Fits of most tests are searched without restarts, which take .2 s; `test_effort.py` tests these."""
     if request.node.path.name != "test_effort.py":
-        monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_flops=0.0))
+        monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_seconds=0.0))
 
 
 @pytest.fixture

@@ -81,8 +81,8 @@ SEARCHES: dict[str, dict] = {
     "working set, path": {"shape": (60, 420), "ks": [12, 6, 2]},
     "working set, groups": {"shape": (60, 420), "ks": [4], "sizes": GROUPS},
     "working set, three problems": {"shape": (60, 420), "ks": [4], "n_problems": 3},
-    "restarts": {"shape": (40, 520), "ks": [5], "restart_flops": 6e7},
-    "restarts, three problems": {"shape": (40, 520), "ks": [4], "restart_flops": 6e7, "n_problems": 3},
+    "restarts": {"shape": (40, 520), "ks": [5], "restart_seconds": 0.02},
+    "restarts, three problems": {"shape": (40, 520), "ks": [4], "restart_seconds": 0.02, "n_problems": 3},
     "groups, binary columns": {"shape": (60, 24), "ks": [3], "sizes": [3], "kind": "binary"},
     "one size, counts": {"shape": (50, 30), "ks": [5], "kind": "counts"},
     "path, scales": {"shape": (50, 24), "ks": [8, 4, 2], "kind": "scales"},
@@ -116,7 +116,7 @@ SEARCHES: dict[str, dict] = {
 
 def search(
     shape, ks, lams=(1e-2,), *, effort="normal", solver=None, make="", n_problems=1, sizes=(1,), fixed=(),
-    signs=(0,), weighted=False, fit_intercept=True, restart_flops=0.0, kind="neighbours", dtype=np.float64,
+    signs=(0,), weighted=False, fit_intercept=True, restart_seconds=0.0, kind="neighbours", dtype=np.float64,
 ) -> list[tuple[int, str, str | None, list[int], float]]:  # fmt: skip
     """Iterations, status, regime, the first problem's support, and the objective; of each ridge and k."""
     (n, p), binary = shape, []
@@ -132,7 +132,7 @@ def search(
     units = make_units(sizes * (p // sum(sizes)), fixed=fixed, signs=np.tile(signs, p // len(signs)))
     ridges = [[lam * (1 + number) for number in range(n_problems)] for lam in lams]
     with (
-        mock.patch.dict(EFFORTS, {effort: EFFORTS[effort]._replace(restart_flops=restart_flops)}),
+        mock.patch.dict(EFFORTS, {effort: EFFORTS[effort]._replace(restart_seconds=restart_seconds)}),
         mock.patch.object(SparseDesign, "fits", return_value=False),
     ):
         solver, rng = solver or Exchange(effort=effort), np.random.default_rng(0)

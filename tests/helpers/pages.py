@@ -197,7 +197,7 @@ def lasting(text, folder):
 @contextlib.contextmanager
 def as_stored():
     """Figures as text, and searches without restarts, as `conftest.py` has them."""
-    plain = EFFORTS["normal"]._replace(restart_flops=0.0)
+    plain = EFFORTS["normal"]._replace(restart_seconds=0.0)
     with mock.patch.dict(EFFORTS, normal=plain), mock.patch.object(Figure, "savefig", save_described):
         yield
 

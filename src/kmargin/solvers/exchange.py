@@ -18,9 +18,9 @@ from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),
-    "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_flops=6e8, wider_flops=4e6),
+    "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_seconds=0.2, wider_flops=4e6),
     "thorough": Effort(
-        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_flops=6e9, wider_flops=4e6
+        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_seconds=2.0, wider_flops=4e6
     ),
 }
 

@@ -61,8 +61,9 @@ START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 # In a single fit of size k, OMITTED_ROUNDS * k units are left out in turn.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
-# A single fit is warm-started through these decreasing ridges, relative to the median variance of a column.
-RIDGE_PATH = (0.1, 0.01, 0.001, 1e-4)
+# A single fit is warm-started through decreasing ridges, relative to the median variance of a column: from
+# STRONGEST down by RIDGE_STEP until the given ridge, or WEAKEST, is reached.
+STRONGEST, RIDGE_STEP, WEAKEST = 0.1, 10.0, 0.9e-4
 
 # A single fit of size k also searches sizes that differ from k by at most 1 plus NEARBY * k, or 1 plus
 # SMALL_NEARBY * k for small problems, and uses the supports found there as starts.
@@ -72,17 +73,23 @@ NEARBY, SMALL_NEARBY = 0.2, 0.5
 MAX_BUDGETS = 4
 
 # A restart replaces a random number c of units of the support by c units drawn from the ADD_POOL * c units
-# with the largest gains. The result is searched first with the ridge multiplied by one of RESTART_RIDGES,
-# then with the ridge itself, and with full effort if the objective is below RESTART_RTOL times the best.
-ADD_POOL, RESTART_RIDGES, RESTART_RTOL = 4, (1.0, 3.0, 10.0, 30.0), 1.1
+# with the largest gains. The result is searched with decreasing ridges, from a random one of at most
+# RESTART_STRONGEST (or RESTART_FACTOR times the given one) down by RESTART_STEP to the given one, and then
+# with full effort if the objective is below RESTART_RTOL times the best.
+ADD_POOL, RESTART_STRONGEST, RESTART_FACTOR, RESTART_STEP, RESTART_RTOL = 4, 0.5, 3.0, 2.5, 1.1
 
-# A restart ends after RESTART_SWAPS failed single swaps in a row. Flops are estimated: RESTART_OVERHEAD,
-# plus RESTART_PASSES passes over X, plus those of its Newton steps and STEP_OVERHEAD for each of them.
-RESTART_SWAPS, RESTART_OVERHEAD, RESTART_PASSES, STEP_OVERHEAD = 16, 1e6, 1.5, 5e3
+# A restart ends after RESTART_SWAPS failed single swaps in a row. Its processor time is estimated, so that
+# the number of restarts depends on the data alone: seconds per restart, per entry of X, and per Newton step
+# and its flops.
+RESTART_SWAPS, RESTART_SECONDS, ENTRY_SECONDS, STEP_SECONDS, FLOP_SECONDS = 16, 3e-4, 1e-9, 1e-5, 1e-10
 
 # Restarts end when the latest searches have all led back to the best support, and together have used this
-# fraction of the flop budget. The searches of nearby sizes, which come before the restarts, count as well.
+# fraction of the time. The searches of nearby sizes, which come before the restarts, count as well.
 MAX_RETURN_FRACTION = 0.1
+
+# With at least as many rows as columns, and as this many rows per unit of the support, restarts seldom find a
+# better support, and only effort="thorough" restarts.
+FEW_ROWS_PER_UNIT = 8
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
 RESTART_SEED = 0
@@ -101,8 +108,8 @@ class SupportPath:
         self.n_rows = sum(rows.n_samples for rows in self.all_rows)
         self.is_remote = any(rows.is_remote for rows in self.all_rows)
         n_columns, holds_all = len(units.columns), self._panel_fits(self.n_units)
-        self.is_small = self.n_rows / self.n_problems * n_columns**2 <= SMALL_GRAM_FLOPS and holds_all
         self.is_narrow = n_columns <= WHOLE_PANEL_COLUMNS and holds_all
+        self.is_small = self.n_rows / self.n_problems * n_columns**2 <= SMALL_GRAM_FLOPS and self.is_narrow
         self.n_budgets = min(self.n_problems, MAX_BUDGETS)
         flops = (SWAP_FLOPS if len(self.sizes) == 1 else PATH_SWAP_FLOPS) * self.n_budgets
         self.effort = effort._replace(flops=flops if self.is_small and effort.max_starts else 0.0)
@@ -182,8 +189,7 @@ class SupportPath:
         regime = self._regime(k, size, start)
         if not regime.takes_panel:
             return LargeSupport(self.array_rows, self.units, lams, start, effort.tol, regime)
-        takes_whole = self.is_small and (self.is_narrow or len(self.sizes) == 1)
-        if takes_whole or self._whole is not None:
+        if self.is_small or self._whole is not None:
             return self._whole_panel(lams, start)
         if self._part is not None and self._part.has_room(size):
             self._part.restart(lams, start, size)
@@ -317,25 +323,37 @@ class SupportPath:
         found = self.found.pop(k, None)
         if found is None:
             found = self._fixed_units()
-            for stronger in () if self._can_try_every_support(k) else self._stronger_ridges():
-                found = self._search(stronger, k, found, self.effort.least())
+            if not self._can_try_every_support(k):
+                found = self._descend(k, found, STRONGEST, RIDGE_STEP)
         if self._tried_every_support(k, found):
             return
         self.found[k] = self._search(self.lams, k, found, self.effort)
         self._search_nearby_sizes(k)
         if self.is_small:
             self._start_elsewhere(k)
-        elif not self.is_remote:
-            has_few_rows = self.n_rows < self.n_problems * len(self.units.columns)
-            if has_few_rows or self.effort.all_swaps:  # with more rows, restarts seldom find a better support
+        if not self.is_remote:
+            few_rows = self.n_problems * max(len(self.units.columns), FEW_ROWS_PER_UNIT * k)
+            if self.n_rows < few_rows or self.effort.all_swaps:
                 self._restart(k)
 
-    def _stronger_ridges(self) -> list[Vector]:
-        """Ridges stronger than the current ones, in decreasing order."""
-        scales = np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
-        strength = float(np.median(np.divide(self.lams, scales, out=np.zeros(len(scales)), where=scales > 0)))
-        base = self.lams / strength if strength > 0 else scales
-        return [level * base for level in RIDGE_PATH if level > strength * math.sqrt(10.0)]
+    @cached_property
+    def scales(self) -> Vector:
+        """The median variance of a column in each binary problem."""
+        return np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
+
+    def _strength(self) -> float:
+        """The current ridges relative to `scales`; if they differ, their median."""
+        ratios = np.divide(self.lams, self.scales, out=np.zeros(self.n_problems), where=self.scales > 0)
+        return float(np.median(ratios))
+
+    def _descend(self, k: int, found: Candidate, strongest: float, step: float) -> Candidate:
+        """Search with ridges from `strongest` (relative to `scales`) down to, but without, the current ones."""
+        strength = self._strength()
+        base = self.lams / strength if strength > 0 else self.scales
+        while strongest > max(math.sqrt(step) * strength, WEAKEST):
+            found = self._search(strongest * base, k, found, self.effort.least())
+            strongest /= step
+        return found
 
     def _can_try_every_support(self, k: int) -> bool:
         n_supports = math.comb(self.n_units - self.n_fixed, k - self.n_fixed)
@@ -372,7 +390,7 @@ class SupportPath:
             best, n_newton = self.found[k], self.n_newton
             found = self._search(self.lams, sizes[number % len(sizes)], best, self.effort.least())
             n_stale = 0 if self._try(k, found) else n_stale + 1
-            self._count_flops(k, best, n_newton)
+            self._count_seconds(k, best, n_newton)
             if n_stale == len(sizes):
                 break
 
@@ -402,10 +420,7 @@ class SupportPath:
         if n_swaps == 0 or n_starts == 0 or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
             return
         if len(self.sizes) > 1:
-            found = self._fixed_units()
-            for stronger in self._stronger_ridges():
-                found = self._search(stronger, k, found, self.effort.least())
-            self._try(k, found, effort)
+            self._try(k, self._descend(k, self._fixed_units(), STRONGEST, RIDGE_STEP), effort)
         whole = self._whole_panel(self.lams, self._fixed_units())
         outside = whole.outside()
         for unit in outside[order_smallest(-whole.score(outside).gain, n_starts)]:
@@ -438,34 +453,35 @@ class SupportPath:
     def _restart(self, k: int) -> None:
         """Iterated local search: perturb the best support at random, search again, keep the better support.
 
-        A preceding search with a stronger ridge reaches supports that the given ridges alone do not reach.
+        Searches with stronger ridges before reach supports that the given ridges alone do not reach.
         """
-        budget, spent = self.effort.restart_flops, 0.0
+        budget, spent = self.effort.restart_seconds, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
+        weakest = max(self._strength(), WEAKEST)
+        largest_factor = max(RESTART_STRONGEST / weakest, RESTART_FACTOR)
         while spent < budget and self.in_vain < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton
             start = self._perturbed(k, best) if best.value > ZERO_OBJECTIVE else None
             if start is None:
                 return
-            factor = float(self.rng.choice(RESTART_RIDGES))
-            found = start
-            if factor > 1.0:
-                found = self._search(factor * self.lams, k, found, self.effort.least())
+            strongest = weakest * largest_factor ** self.rng.random()
+            found = self._descend(k, start, strongest, RESTART_STEP)
             self.last = found = self._search(self.lams, k, found, self.effort.least())
             if found.value < RESTART_RTOL * best.value:
                 self._try(k, found, effort)
-            spent += self._count_flops(k, best, n_newton)
+            spent += self._count_seconds(k, best, n_newton)
 
-    def _count_flops(self, k: int, best: Candidate, n_newton: int) -> float:
-        """Estimated flops of a search that began at the support `best` after `n_newton` Newton steps.
+    def _count_seconds(self, k: int, best: Candidate, n_newton: int) -> float:
+        """Estimated seconds of a search that began at the support `best` after `n_newton` Newton steps.
 
         `in_vain` sums them over the latest searches in a row that all led back to the best support.
         """
         n_entries = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
-        flops = RESTART_OVERHEAD + RESTART_PASSES * n_entries
-        flops += (self.n_newton - n_newton) * (STEP_OVERHEAD + self._trial_flops(k))
-        self.in_vain = self.in_vain + flops if self.last.is_same_support(best) else 0.0
-        return flops
+        step_flops = self._trial_flops(k) * self.n_budgets / self.n_problems
+        seconds = RESTART_SECONDS + ENTRY_SECONDS * n_entries
+        seconds += (self.n_newton - n_newton) * (STEP_SECONDS + FLOP_SECONDS * step_flops)
+        self.in_vain = self.in_vain + seconds if self.last.is_same_support(best) else 0.0
+        return seconds
 
     def _perturbed(self, k: int, best: Candidate) -> Candidate | None:
         """The best support with some units replaced at random; None if no unit can be replaced."""

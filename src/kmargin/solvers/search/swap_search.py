@@ -53,7 +53,7 @@ class Effort(NamedTuple):
     max_starts: int = 0  # searches from a single unit, made only if refits are inexpensive
     flops: float = 0.0  # flop budget for swaps beyond max_swaps and max_pair_swaps
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
-    restart_flops: float = 0.0  # flop budget for searches from perturbed supports, in a single fit
+    restart_seconds: float = 0.0  # estimated time for searches from perturbed supports, in a single fit
     wider_flops: float = 0.0  # flop budget per binary problem for each call of `search_wider`
 
     def n_outside(self, k: int, n_units: int) -> int:
