@@ -347,7 +347,7 @@ class SupportPath:
         return float(np.median(ratios))
 
     def _descend(self, k: int, found: Candidate, strongest: float, step: float) -> Candidate:
-        """Search with ridges from `strongest` (relative to `scales`) down to, but without, the current ones."""
+        """Search with ridges from `strongest` (relative to `scales`) down to the current ones, without these."""
         strength = self._strength()
         base = self.lams / strength if strength > 0 else self.scales
         while strongest > max(math.sqrt(step) * strength, WEAKEST):
