@@ -72,6 +72,7 @@ class LargeSupport(SwapSearch):
         self.fits, self.support = fits, support
         self.coefs = np.array([fit.u for fit in fits])
         self.values = np.array([fit.value for fit in fits])
+        self.value = float(self.values.sum())
 
     def _effects(self) -> Vector:
         """Variance that each unit of the support adds to decision values; infinite if the unit must stay."""

@@ -141,6 +141,11 @@ class SupportPath:
         self.finished, self.failed = set(), {}
         if not self.sizes:
             return
+        # The current ridges are `strength` times `unit_lams`; a unit is the median variance of a column.
+        scales = np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
+        ratios = np.divide(lams, scales, out=np.zeros(len(lams)), where=scales > 0)
+        self.strength = float(np.median(ratios))
+        self.unit_lams = lams / self.strength if self.strength > 0 else scales
         if len(self.sizes) == 1 and self._has_panel(self.sizes[0]):
             self._walk_single(self.sizes[0])
         elif self.is_narrow:
@@ -336,22 +341,10 @@ class SupportPath:
             if self.n_rows < few_rows or self.effort.all_swaps:
                 self._restart(k)
 
-    @cached_property
-    def scales(self) -> Vector:
-        """The median variance of a column in each binary problem."""
-        return np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
-
-    def _strength(self) -> float:
-        """The current ridges relative to `scales`; if they differ, their median."""
-        ratios = np.divide(self.lams, self.scales, out=np.zeros(self.n_problems), where=self.scales > 0)
-        return float(np.median(ratios))
-
     def _descend(self, k: int, found: Candidate, strongest: float, step: float) -> Candidate:
-        """Search with ridges from `strongest` (relative to `scales`) down to the current ones, without these."""
-        strength = self._strength()
-        base = self.lams / strength if strength > 0 else self.scales
-        while strongest > max(math.sqrt(step) * strength, WEAKEST):
-            found = self._search(strongest * base, k, found, self.effort.least())
+        """Search with ridges from `strongest`, relative to `unit_lams`, down to the current ones."""
+        while strongest > max(math.sqrt(step) * self.strength, WEAKEST):
+            found = self._search(strongest * self.unit_lams, k, found, self.effort.least())
             strongest /= step
         return found
 
@@ -457,7 +450,7 @@ class SupportPath:
         """
         budget, spent = self.effort.restart_seconds, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
-        weakest = max(self._strength(), WEAKEST)
+        weakest = max(self.strength, WEAKEST)
         largest_factor = max(RESTART_STRONGEST / weakest, RESTART_FACTOR)
         while spent < budget and self.in_vain < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton

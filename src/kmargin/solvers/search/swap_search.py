@@ -135,14 +135,11 @@ class SwapSearch(ABC):
         self.all_rows, self.units, self.lams, self.tol = all_rows, units, lams, tol
         self.support, self.coefs = start.support, start.coefs
         self.values: Vector = np.full(len(all_rows), np.inf)
+        self.value = np.inf  # their sum
         self.n_newton = 0
         self.all_tried = False
         self.failed: set[frozenset[int]] | None = None  # supports already searched with the same effort
         self.promising = np.inf  # `search_wider` is skipped above this objective
-
-    @property
-    def value(self) -> float:
-        return sum(self.values.tolist())
 
     @abstractmethod
     def outside(self) -> Indices:

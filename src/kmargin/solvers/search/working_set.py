@@ -100,7 +100,8 @@ class WorkingSet(SwapSearch):
         self.n_newton += n_newton
         self._is_certain = turn != -2
         if turn >= 0:
-            self.values, self._outside, self._scored = values, None, None
+            self.values, self.value = values, sum(values.tolist())
+            self._outside, self._scored = None, None
         return turn >= 0
 
     def renew(self) -> None:
