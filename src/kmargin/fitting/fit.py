@@ -24,12 +24,16 @@ from kmargin.fitting.path import Models, SparsityPath
 from kmargin.fitting.progress import progress_bar
 from kmargin.fitting.spec import Blueprint
 from kmargin.solvers import Exchange, Solution, Solver, Status
+from kmargin.solvers.refit.support import refit as refit_support
 from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solution import SMALL_COST
 from kmargin.solvers.solver import bare_solution
 
 # A batch has at most this fraction of the remaining tasks per worker. Small batches balance the load better.
 BATCH_SHARE = 1 / 4
+
+# If rounding coefficients to float32 raises the objective by more than this, relatively, they are too large.
+MAX_ROUNDING_RISE = 1e-6
 
 Grid = list[list[tuple[Solution, ...]]]  # grid[c][i]: the solution of each binary classifier at Cs[c], ks[i]
 
@@ -227,7 +231,7 @@ def solve_task(
             model = solution if designs.scaling is None else tuple(map(designs.restore, solution))
             if to_round:
                 own: Any = problem.with_ridges(row).binary
-                model = tuple(map(in_single_precision, model, repeat(designs), own))
+                model = tuple(map(in_single_precision, model, repeat(designs), own, repeat(units.signs)))
             models.append(model)
             if on_solution is not None:
                 on_solution()
@@ -235,10 +239,23 @@ def solve_task(
     return grid
 
 
-def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept."""
+def in_single_precision(
+    solution: Solution, designs: Designs, problem: ArrayProblem, signs: Vector
+) -> Solution:
+    """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept.
+
+    Where columns depend on each other but for rounding, large coefficients may cancel, and not after they are
+    rounded. If the objective rises, the support is also refitted with a small ridge, which prevents that.
+    """
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
+    if not rounded.objective * (1.0 - MAX_ROUNDING_RISE) <= solution.objective:
+        support = solution.support
+        damping = float(np.finfo(np.float32).eps * np.median(problem.moments().variance[support]))
+        damped_problem = problem.with_ridge(problem.lam + damping)
+        coef, intercept, *_ = refit_support(damped_problem, support, signs=signs[support])
+        damped = designs.restore(replace(solution, coef=coef, intercept=intercept))
+        rounded = min(round_solution(damped, designs, problem), rounded, key=attrgetter("objective"))
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
