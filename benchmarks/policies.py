@@ -32,8 +32,7 @@ from benchmarks.solvers.ours import fit_table
 STORE = RESULTS / "policies_best.csv"
 WAYS = ("single", "groups", "path", "path, groups")  # "groups" are groups=range(n_features), one feature each
 PATH_LAM = 1e-2
-LOWER = 1e-9  # relative: a lower objective than the best known by less is rounding
-APART = 1e-6  # relative: from here on two ways count as different
+LOWER, APART = 1e-9, 1e-6  # relative: a lower objective by less is rounding; further apart, two ways differ
 REPEATS, MAX_SECONDS = 3, 0.3  # of a fit, until it has taken so many seconds
 EVERY = {"quick": 4, "default": 1, "full": 1}  # which problems: one in so many
 # metrics, followed by the part: the columns with the objectives to compare with, and the names of the figures
@@ -89,10 +88,7 @@ def problems(only):
 
 def fit_timed(table, lam, ks, options, groups):
     """The objective of each size, and the least processor time of some repeats."""
-    seconds = []
-    settings = {"random_state": 0}
-    if options:
-        settings["solver"] = kmargin.Exchange(**options)
+    seconds, settings = [], {"random_state": 0, "solver": kmargin.Exchange(**options or {})}
     if groups:
         settings["groups"] = list(range(table.X.shape[1]))
     while len(seconds) < REPEATS and sum(seconds) < MAX_SECONDS:
@@ -108,10 +104,9 @@ def outcomes(every, only, options):
         for way in WAYS:
             if way.startswith("path") == (len(ks) > 1):
                 found, seconds = fit_timed(table, lam, ks, options, "groups" in way)
+                row = {"table": table.name, "part": part, "family": table.family, "way": way}
                 for k in ks:
-                    row = {"key": (data, k, lam), "table": table.name, "part": part}
-                    row |= {"family": table.family, "way": way}
-                    yield row | {"objective": found[k], "seconds": seconds}
+                    yield row | {"key": (data, k, lam), "objective": found[k], "seconds": seconds}
 
 
 def run(every=1, only="", options=None):
