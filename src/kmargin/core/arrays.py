@@ -120,6 +120,11 @@ def is_foreign(array: Any) -> bool:
     return bool(is_array_api_obj(array))
 
 
+def is_dask(*objects: Any) -> bool:
+    """Whether any of the objects is a dask collection."""
+    return any(hasattr(type(one), "__dask_graph__") for one in objects)
+
+
 def to_host(array: Any) -> Any:
     """Convert an array of any library to a NumPy array; other objects are returned unchanged."""
     space = space_of(array)

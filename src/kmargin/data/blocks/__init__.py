@@ -51,11 +51,6 @@ class Blocks(Held, Protocol):
         """Cancel the calls of `ask` and `hold` that are running, and refuse new ones."""
 
 
-def is_dask(*objects: Any) -> bool:
-    """Whether any of the objects is a dask collection."""
-    return any(hasattr(type(one), "__dask_graph__") for one in objects)
-
-
 def foreign_blocks(block: Any) -> str:
     """Return the error message for an X whose blocks are not NumPy arrays."""
     kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"

@@ -10,10 +10,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from kmargin.core import validation
-from kmargin.core.arrays import HOST, Indices, Matrix, Tensor, Vector, space_of, spread
+from kmargin.core.arrays import HOST, Indices, Matrix, Tensor, Vector, is_dask, space_of, spread
 from kmargin.core.labels import check_some_weight, complain_of_weight
 from kmargin.core.validation import warn_caller
-from kmargin.data.blocks import Block, foreign_blocks, is_dask
+from kmargin.data.blocks import Block, foreign_blocks
 from kmargin.data.blocks.sums import Findings, Part, rows_of_part
 from kmargin.model_selection.calibration import Pieces, UnseenRows, make_ready
 

@@ -11,9 +11,9 @@ from sklearn import get_config
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import indexable
 
-from kmargin.core.arrays import HOST, Indices, Matrix, Space, is_foreign, space_of, spread, to_host
+from kmargin.core.arrays import HOST, Indices, Matrix, Space, is_dask, is_foreign, space_of, spread, to_host
 from kmargin.core.labels import choose_classes, combine_decisions
-from kmargin.data.blocks import dask_input, is_dask
+from kmargin.data.blocks import dask_input
 from kmargin.data.design.sparse import canonical
 from kmargin.data.samples import Given, Samples
 from kmargin.data.samples.array import read_samples
