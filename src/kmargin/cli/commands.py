@@ -403,7 +403,7 @@ class StabilityOptions:
         "Instead of --max-false: the frequency from which on features are stable."
     )
     max_false: float | None = option(
-        "Acceptable expected number of stable features selected by chance; default 1. It determines the "
+        "Acceptable expected number of features stable by chance; default 1. It determines the "
         "selection frequency from which on a feature is stable."
     )
     out: Path | None = option("CSV file to write, with every feature.")

@@ -244,8 +244,9 @@ def in_single_precision(
 ) -> Solution:
     """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept.
 
-    Where columns depend on each other but for rounding, large coefficients may cancel, and not after they are
-    rounded. If the objective rises, the support is also refitted with a small ridge, which prevents that.
+    Where columns are linearly dependent up to rounding, large coefficients may cancel, but no longer once
+    they are rounded. If the objective rises, the support is also refitted with a small ridge, which keeps
+    coefficients small.
     """
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))

@@ -419,9 +419,9 @@ def chance_text(stability: Stability) -> str:
     blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.unit_label}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     return (
-        f"At most {unimodal} of these are expected to have been selected by chance, if the number of halves "
-        f"that select a feature has a unimodal distribution ({worst} for any distribution, {r_concave} if it "
-        "is r-concave). By chance means: selected on a half no more often than by a random choice of "
+        f"At most {unimodal} of these are expected to be stable by chance, if the number of pairs whose two "
+        f"halves both select a feature has a unimodal distribution ({worst} for any distribution, "
+        f"{r_concave} if it is r-concave). By chance means: selected on a half no more often than by a random choice of "
         f"{blind}. A feature that is correlated with a relevant one is selected more often than that, and "
         "may be stable without being relevant itself."
     )

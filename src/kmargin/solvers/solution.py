@@ -27,7 +27,7 @@ class Regime(Enum):
     )
     DUAL = "more features than active rows; linear systems the size of the active rows"
     PRODUCTS = "neither a panel nor linear systems fit in memory; products with X alone"
-    INTERCEPT = "no search: no search: the intercept alone, because k = 0 or the ridge is extremely strong"
+    INTERCEPT = "no search: the intercept alone, because k = 0 or the ridge is extremely strong"
 
     @property
     def takes_panel(self) -> bool:
