@@ -422,8 +422,8 @@ def chance_text(stability: Stability) -> str:
         f"At most {unimodal} of these are expected to be stable by chance, if the number of pairs whose two "
         f"halves both select a feature has a unimodal distribution ({worst} for any distribution, "
         f"{r_concave} if it is r-concave). By chance means: selected on a half no more often than by a "
-        f"random choice of {blind}. A feature that is correlated with a relevant one is selected more often than that, and "
-        "may be stable without being relevant itself."
+        f"random choice of {blind}. A feature that is correlated with a relevant one is selected more often "
+        "than that, and may be stable without being relevant itself."
     )
 
 
