@@ -159,7 +159,7 @@ def measure_stability(
     """Select the features that models fitted to random halves of the rows use consistently.
 
     By default, k is the number of units fixed by --keep plus 10, or plus half of the others if that is less,
-    and C is `stability_C`. `settings.k`, `ks`, `Cs` and folds are ignored. `options` go to StabilitySelection.
+    and C is `stability_C`. k, ks, Cs and folds of `settings` are unused; `options` go to StabilitySelection.
     """
     settings.check()
     counted = dataset.counted

@@ -22,7 +22,7 @@ NUMBER_TYPES = (Real, Decimal, np.bool_)
 CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
 MAX_CATEGORIES = 50  # refuse text columns with more distinct values than this and than half the rows
 MAX_STRAYS = 0.1  # texts in at most this share of the rows are mistakes in a column of measured numbers
-MAX_CODES = 25  # numbers are codes (1 to 22, X) if at most so many, and at most half as many as rows, differ
+MAX_CODES = 25  # at most so many distinct values, and at most half the rows, may be codes, such as 1 to 22, X
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
