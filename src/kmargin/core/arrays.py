@@ -51,7 +51,7 @@ class Space(NamedTuple):
         return array if array.dtype == self.wide else self.xp.astype(array, self.wide)
 
     def bring(self, array: Any) -> Any:
-        """Convert an array on this device to a NumPy array; its widest float type becomes float64."""
+        """Convert an array on this device to NumPy; float32 becomes float64 if the device has no float64."""
         if self.device is None:
             return np.asarray(array)
         is_narrow = array.dtype == self.wide != self.xp.float64
@@ -85,7 +85,7 @@ class _Numpy:
         return np.concatenate(arrays, axis=axis)
 
 
-HOST = Space(_Numpy)  # NumPy arrays, which are in main memory
+HOST = Space(_Numpy)  # main memory, where NumPy arrays are
 
 _SPACES: dict[tuple[type, str], Space] = {}  # caches the result of `space_of` by array type and device
 
