@@ -90,7 +90,7 @@ def refit(
 
     The model of the chosen k is fitted a second time without warm starts from other Cs and ks, so that it
     equals the model of an estimator with this C and k. If the solver is monotone, this model also replaces
-    those of larger k that have a higher objective. Warns if the solver has not converged for the chosen model.
+    those of larger k with a higher objective. Warns if the solver has not converged for the chosen model.
     """
     given = blueprint, [samples], 1, len(samples.classes)
     ((_, designs, grid),) = _solve_parts(*given, Cs, ks, procedure, "refit")
