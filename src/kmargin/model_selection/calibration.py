@@ -160,7 +160,7 @@ def _totals(codes: Indices, n: int, terms: Vector) -> Vector:
 MAX_NEWTON_STEPS = 100  # safety cap of each Newton minimisation
 CLOSE = 1e-12  # Newton's method ends when gradient' Hessian^-1 gradient, per row, is at most this
 RIDGE = 1e-14  # this times the number of rows is added to a Hessian's diagonal, so that it is not singular
-MIN_OFFSET_GAIN = 1.92  # an offset must gain more log-likelihood than this: half the 95 % point of chi-squared
+MIN_OFFSET_GAIN = 1.92  # an offset must raise the log-likelihood by this: half the 95 % point of chi-squared
 MIN_SPREAD = 1e-12  # a standard deviation of at most this times max(1, |mean|) counts as 0
 MAX_WEIGHT = 1e100  # if a sample weight exceeds this, all are scaled down, because their sums might overflow
 OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridges on a classifier's slopes: for its own class, for other classes

@@ -55,7 +55,7 @@ def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
 
 
 def rate_error(rate: float, n: float) -> float:
-    """The standard error of a rate in n rows: its distance to the farther end of `wilson` for z = 1; never 0."""
+    """The standard error of a rate in n rows: its distance to the farther end of `wilson`, z = 1, so > 0."""
     low, high = wilson(rate, n, 1.0)
     return max(rate - low, high - rate)
 
