@@ -318,8 +318,8 @@ class SparseSVCCV(LinearClassifier, CrossValidated):
         The highest mean score over all folds of all repeats (ties go to the smaller k, then to the smaller
         C); or the smallest k whose mean score is within one standard error, or within `tolerance`, of the
         highest. Standard errors are those of Nadeau and Bengio, which account for the training rows that
-        folds and repeats have in common; for proportions such as the accuracy they are at least those of one
-        test of all rows.
+        folds and repeats have in common; for scores that are proportions, such as the accuracy, they are at
+        least those of a proportion of all tested rows.
     tolerance : float, default=0.01
         With ``selection="tolerance"``, the loss of score that is accepted for fewer features.
     verbose : int, default=0
