@@ -238,7 +238,7 @@ def solve_task(
 
 
 def in_single_precision(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Round a solution to float32; if it is then worse than the intercept alone, return the latter."""
+    """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept."""
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
     if rounded.objective <= alone.objective:
