@@ -1,6 +1,6 @@
 """Read, prepare and analyse tables from files, and save and load models for them.
 
-Every function here raises InputError, with advice in its message, for an input that cannot be used.
+An input that cannot be used raises InputError, with advice in its message.
 pandas is imported only when `load_model` or `save_model` is called.
 """
 
@@ -40,7 +40,7 @@ def load_model(path: str | Path) -> "TableModel":
 
     See Also
     --------
-    save_model : Saves a model; its example loads it again.
+    save_model : Saves a model; the example there loads it again.
     """
     return _model_file().load(path)
 

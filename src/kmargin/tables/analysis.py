@@ -78,7 +78,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
         return found
 
     def highest(searched: CrossValidation) -> float:
-        """The highest mean score of the grid: too optimistic, but as much for original as permuted labels."""
+        """The highest mean score on the grid: optimistic, but equally for original and permuted labels."""
         columns = slice(None) if settings.k is None else [choice.column]
         return float(searched.scores[:, :, columns].mean(axis=0).max())
 

@@ -98,8 +98,8 @@ def check_measured(column: pd.Series) -> None:
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     """Return advice on a table that seems to have its features in rows; an empty text for any other table.
 
-    A table seems to have them there if its first column holds the name of a wanted column, or if its first
-    column holds distinct texts, all other columns hold numbers, and it has more rows than columns.
+    That is so if the first column holds the name of a wanted column. It is also so if the first column holds
+    distinct texts, all other columns hold numbers, and the table has more rows than columns.
     """
     texts = {*to_texts(frame.iloc[:, 0])} if kind_of(frame.iloc[:, 0]) == "text" else set()
     is_matrix = all(map(pd.api.types.is_numeric_dtype, frame.dtypes.iloc[1:]))
@@ -119,7 +119,7 @@ class Encoding:
 
     @property
     def parts(self) -> list[tuple[str, str | None]]:
-        """For each feature, its column and the value of a text column it stands for; None if numeric."""
+        """For each feature, its column and, for a text column, the value that it encodes; else None."""
         return [(column, value) for column in self.columns for value in self.categories.get(column, (None,))]
 
     @property

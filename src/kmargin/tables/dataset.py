@@ -38,7 +38,7 @@ class Dataset(NamedTuple):
     ids: np.ndarray | None  # the name of each row
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # number of each row's group, of equal rows and rows equal in `grouped_by`
+    groups: Indices | None = None  # group of each row, shared by rows with equal features or equal `grouped_by`
     group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
 
     def restricted_to(self, rows: Indices) -> "Dataset":
@@ -123,7 +123,7 @@ def _check_roles(table: Table, roles: Roles) -> str:
         raise InputError(f"Name the column to predict with --target. {nearest('', columns)}")
     if target not in columns:
         hint = explain_transposed(table.frame, [target]) or nearest(target, columns)
-        if table.row_names is not None:  # then features may have been in rows, seldom with a row of classes
+        if table.row_names is not None:  # then features may have been in rows: such files seldom have classes
             hint += " If the classes are in a separate file, name it with --labels."
         raise InputError(f"The table has no column {target!r} to predict. {hint}")
     others = [("--id", roles.id), ("--weights", roles.weights), ("--rows-grouped-by", roles.grouped_by)]
@@ -212,8 +212,8 @@ def join_labels(
     """Return the table joined with the target and other wanted columns of a file of labels.
 
     Rows are matched by the column `id`; without it, by the column of the table and the column of the file
-    that have most values in common. If neither `target` nor the table names the target, it is the only other
-    column of the file. Rows without a label are left out, unless `all_rows`.
+    that have most values in common. If neither `target` nor the table names the target, it is the only column
+    of the file besides the matched one. Rows without a label are left out, unless `all_rows`.
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)

@@ -240,7 +240,7 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """Make the model from the members of its file. Raises any error if they are not a model's."""
+    """Make the model from the members of its file. Raises some error if they are no model's."""
     categories = {column: tuple(values) for column, values in header["categories"].items()}
     parameters = header["parameters"] | {"C": float(header["parameters"]["C"])}
     multi_class, intercept = parameters.pop("multi_class"), arrays["intercept"]

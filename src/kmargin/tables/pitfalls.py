@@ -98,8 +98,8 @@ MAX_BATCHES = 50  # a column with more distinct values does not mark batches
 MIN_ASSOCIATION = 0.3  # no warning if Cramér's V between batch and label is smaller
 MAX_P_VALUE = 1e-3  # no warning if the p-value (of an association, or of an accuracy) is larger
 MIN_LONE_ACCURACY = 0.97  # warn of a feature that reaches this balanced accuracy by itself
-MAX_LONE_FEATURES = 3  # no warning if more features reach it: then the classes are simply far apart
-N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # it is computed for so many features, on at most so many rows
+MAX_LONE_FEATURES = 3  # no warning if more features reach that: then the classes are simply far apart
+N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # compute accuracies of so many features, on at most so many rows
 
 
 def has_shared_values(column: pd.Series) -> bool:
@@ -154,7 +154,7 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return the group of each row, where equal rows form a group; None if none are equal but by chance.
+    """Return the group of each row, equal rows in one; None without equal rows, or if chance may explain them.
 
     Chance may explain equal rows if one or more equal pairs are expected when columns are independent, or if
     every column has at most `MIN_NAMES` distinct values.

@@ -118,7 +118,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Content with null bytes is refused for a text format, unless `is_text`: the user gave its encoding.
+    Content with null bytes is refused for a text format, unless the user gave an encoding (`is_text`).
     """
     name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
     with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
@@ -249,7 +249,7 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
     """Return the decimal mark and the thousands separator, which is None if numbers have none."""
     found = {mark: [text for text in fields if mark in text and MARKED.fullmatch(text)] for mark in OTHER}
     groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
-    is_comma = len(found[","]) > len(found["."])  # unless only one of the marks separates thousands
+    is_comma = len(found[","]) > len(found["."])  # unless just one of the marks separates thousands
     if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
         is_comma = groups["."]
     decimal = given or ("," if is_comma else ".")

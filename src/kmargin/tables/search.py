@@ -82,7 +82,7 @@ class Settings:
                 raise InputError(f"--{option} {getattr(self, option)} is not {words}")
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-        """Return the specification of the models to fit; it does not scale, as folds are scaled before."""
+        """Return the specification of the models to fit, for features that each fold has scaled."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
         if any(counted.request[1:]) or counted.unit_label == "groups":
@@ -257,7 +257,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         table = first.table
         at = row, column = choose_from(table, settings)
         # If the choice lies at an edge of the grid, extend it, unless the user gave the values. The whole
-        # grid is then fitted again, because each fit starts from the support of its neighbour.
+        # grid is then fitted again, because each fit starts from the support at a neighbouring C or k.
         if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
             Cs = [Cs[0] / 10, *Cs]
         elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
