@@ -44,7 +44,7 @@ class Item(NamedTuple):
 
     name: str  # the item's number in the paper, such as "Equation 4", or else its section
     what: str
-    functions: tuple[str, ...]  # functions and classes that implement it, without "kmargin."
+    functions: tuple[str, ...]  # names of its functions and classes, without "kmargin."
     section: str  # the section of the report that uses or shows the item
     note: str = ""  # how the code differs from the paper's text; empty if it does not
 
@@ -306,7 +306,7 @@ def is_highest(lines: Sequence[Line], line: Line, column: str) -> bool:
 
 
 def short(value: float) -> str:
-    """A number as text with four digits, or three if it is below 1; with an exponent if it needs one."""
+    """A number as text with four digits, or three if below 1; with an exponent if very small or large."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")

@@ -88,7 +88,7 @@ def order(key: Key) -> Any:
     return *places, int(replicate), float(parameter)
 
 
-# The experiment whose results each part of the report shows; None for parts that need no results.
+# The experiment whose results each part of the report shows; None for parts that show no results.
 PARTS: dict[str, str | None] = {
     "descent": None,
     "figure1": "sensitivity",

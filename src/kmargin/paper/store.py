@@ -109,7 +109,7 @@ def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None
 
 
 def environment() -> dict[str, Any]:
-    """The computer and the versions of packages, on which results may depend in the last digits."""
+    """The computer and the versions of packages, on which the last digits of results may depend."""
     versions = {name: importlib.metadata.version(name) for name in RECORDED}
     return {
         "python": platform.python_version(),

@@ -176,7 +176,7 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
         noise = np.inf
     elif name in ("iterations", "support_vectors"):
         noise = 0.5 * larger
-    elif name == "sparsity":  # plus the range over parameters that tie with the best
+    elif name == "sparsity":  # also the range over parameters that tie with the best
         tied = path[path.parameter.isin(_ties(path))].groupby("parameter")["sparsity"].mean()
         noise = 2.0 + float(np.ptp(tied))
     elif name in PERCENT:
@@ -200,7 +200,7 @@ def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """The parameters whose accuracy differs from the best by at most a standard error of the difference."""
+    """Parameters whose validation accuracy is within a standard error of the difference to the best."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
     return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])

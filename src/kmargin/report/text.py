@@ -26,7 +26,7 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, form: str) -> str:
-    """Format a number, with the typographic minus sign, which is as wide as a plus sign."""
+    """Format a number with a typographic minus sign, as wide as a plus sign, instead of a hyphen."""
     return format(value, form).replace("-", "−", 1)
 
 
@@ -345,7 +345,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, else ""."""
+    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, or ""."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 

@@ -38,7 +38,7 @@ class Dataset(NamedTuple):
     ids: np.ndarray | None  # the name of each row
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # group of each row, shared by rows with equal features or equal `grouped_by`
+    groups: Indices | None = None  # group of each row, shared by rows equal in features or in `grouped_by`
     group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
 
     def restricted_to(self, rows: Indices) -> "Dataset":

@@ -154,7 +154,7 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return the group of each row, equal rows in one; None without equal rows, or if chance may explain them.
+    """Return the group of each row, equal rows in one; None if there are none, or chance may explain them.
 
     Chance may explain equal rows if one or more equal pairs are expected when columns are independent, or if
     every column has at most `MIN_NAMES` distinct values.
