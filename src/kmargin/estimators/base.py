@@ -207,10 +207,10 @@ class SingleModel(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Column names of data frames are kept. Linear models process dask collections block by block, and
-            arrays of torch, CuPy and similar libraries on their device, under scikit-learn's
-            `array_api_dispatch`; the fitted attributes are then arrays of the same library. With
-            ``kernel="precomputed"`` the kernel matrix of shape (n_samples, n_samples).
+            Column names of data frames are kept. Linear models process dask collections block by block and,
+            if scikit-learn's `array_api_dispatch` is on, arrays of torch, CuPy and similar libraries on their
+            device; the fitted attributes are then arrays of the same library. With
+            ``kernel="precomputed"``, X is the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None

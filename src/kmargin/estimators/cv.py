@@ -45,7 +45,7 @@ class FoldModel(ClassifierMixin, BaseEstimator):
 
     @property
     def support_(self) -> Indices:
-        """The features with a nonzero coefficient; with a kernel, the positions of the training points."""
+        """The features with a nonzero coefficient; with a kernel, the indices of the training points kept."""
         if isinstance(self.decisions, KernelDecisions):
             return self.decisions.inputs.columns
         return np.flatnonzero(self.coef_.any(axis=0))
@@ -169,7 +169,7 @@ class CrossValidated(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for the estimator with a single k.
+            As for the estimator with a single k, `SparseSVC` or `KernelSparseSVC`.
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None

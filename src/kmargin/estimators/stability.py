@@ -133,7 +133,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         The least selection frequency of a stable feature: above 0.5, at most 1. "auto" is the lowest
         threshold for which `bound` is at most `max_false`.
     max_false : float, default=1.0
-        The expected number of features selected by chance that ``threshold="auto"`` allows.
+        The expected number of features stable by chance that ``threshold="auto"`` allows.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
         The bound that "auto" uses. "worst_case" always holds; the other two make assumptions about how often
         a feature is selected by chance, see :func:`~kmargin.stability_bounds`.
@@ -255,7 +255,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         return self
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
-        """Return upper bounds on the expected number of features selected by chance, at another threshold.
+        """Return upper bounds on the expected number of features stable by chance, at another threshold.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         max_false : float
-            Acceptable expected number of features selected by chance.
+            Acceptable expected number of features stable by chance.
         bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
             The bound to use, an attribute of `bounds_`.
 
@@ -326,7 +326,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         needed = needed_halves(self.threshold_, self.n_pairs_)
         stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # the last False is for features in no unit, -1
+        return np.append(stable, False)[self._unit_of]  # the last entry is for features in no unit (-1)
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
         """Fit the model to all halves; set the selection frequencies and `q_`, the mean number selected."""

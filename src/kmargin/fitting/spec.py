@@ -96,7 +96,7 @@ class Blueprint(ABC):
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` are its other fields."""
+        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` has the other fields."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         intercepts, objectives = np.empty((2, len(models), len(models[0])))
         for at, m in np.ndindex(intercepts.shape):

@@ -40,7 +40,7 @@ class Rows:
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
-    """Check the arguments of `fit` and return the rows of positive weight.
+    """Check the arguments of `StabilitySelection.fit` and return the rows of positive weight.
 
     Raises ValueError unless every class has two rows (or groups), one for each half.
     """
@@ -225,7 +225,7 @@ THRESHOLD_TOL = 1e-9  # rounding error to subtract from 2 * n_pairs * threshold 
 
 
 class SelectionBounds(NamedTuple):
-    """Bounds on the expected number of features that a stability selection finds by chance.
+    """Bounds on the expected number of features that are stable by chance in a stability selection.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class SelectionBounds(NamedTuple):
 
 
 def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int = 50) -> SelectionBounds:
-    """Bound the expected number of features that a stability selection finds by chance.
+    """Bound the expected number of features that are stable by chance in a stability selection.
 
     Parameters
     ----------
@@ -303,14 +303,14 @@ def stability_k(
     n_pairs: int = 50,
     bound: str = "unimodal",
 ) -> int:
-    """Return the largest k for which at most `max_false` features are expected to be selected by chance.
+    """Return the largest k for which at most `max_false` features are expected to be stable by chance.
 
     Parameters
     ----------
     n_features : int
         The number of features, or of groups if groups are selected.
     max_false : float, default=1.0
-        Acceptable expected number of features selected by chance.
+        Acceptable expected number of features stable by chance.
     threshold : float, default=0.9
         The least selection frequency of a stable feature; above 0.5, at most 1.
     n_pairs : int, default=50

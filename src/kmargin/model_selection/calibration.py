@@ -24,7 +24,7 @@ class UnseenRows(NamedTuple):
 class Pieces(NamedTuple):
     """The rows that calibrate each binary classifier; arrays have an entry for each classifier and row."""
 
-    rows: UnseenRows  # all rows, each once
+    rows: UnseenRows  # all rows, not divided among classifiers
     classifier: Indices  # the index of the binary classifier
     values: Vector  # the decision value of that classifier
     codes: Indices  # the class of the row

@@ -204,8 +204,8 @@ class HonestScore:
         Confidence interval of the score: Wilson's interval for the accuracy, DeLong's for "roc_auc" with two
         classes, otherwise Student's with the standard error of Nadeau and Bengio.
     guessing : float
-        The score of always predicting the most frequent class, on the same folds; NaN for a custom scorer
-        that cannot score such predictions.
+        The score of a model that knows only the class frequencies, so that it predicts the most frequent
+        class, on the same folds; NaN for a custom scorer that cannot score such a model.
     scores : ndarray
         The score of each outer fold; the folds of the repeats follow one another.
     chosen : list of dict
