@@ -432,7 +432,11 @@ def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) 
 
 
 def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Path | None] = ()) -> None:
-    """Raise InputError if a file to write has another extension, is a folder or an input; accept None."""
+    """Raise InputError if a file to write is not usable; accept None, for no file.
+
+    The path needs one of the `endings` and an existing parent folder, and is neither a folder nor one of the
+    `inputs`, the files that the command reads.
+    """
     if path is None:
         return
     if path.suffix not in endings:
@@ -475,7 +479,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
-    """Plot the cross-validated score by k into a file; else the training accuracy."""
+    """Plot the score by k to a file: the cross-validated one if there is one, else the training accuracy."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
     figure = html.new_figure(6.4, 4.0)
