@@ -1,7 +1,7 @@
 """Read, prepare and analyse tables from files, and save and load models for them.
 
 An input that cannot be used raises InputError, with advice in its message.
-pandas is imported only when `load_model` or `save_model` is called.
+This module imports pandas only when `load_model` or `save_model` is called.
 """
 
 from pathlib import Path

@@ -115,7 +115,7 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
 
 
 def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Repeat the choice in each outer fold; yield the fold, its model, and its test rows, scaled."""
+    """Repeat the choice of k and C in each outer fold; yield the fold, its model and scaled test rows."""
     folds = search.folds(OUTER)
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:

@@ -188,7 +188,7 @@ class TableModel:
         return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
     def _note_values(self, X: Matrix, rows: pd.Index) -> Iterator[str]:
-        """Yield notes on missing values, on values far outside the training range, or on most outside it."""
+        """Yield notes on missing values, on values far outside the training range, or if most are outside."""
         names = self.encoding.feature_names
         for j in self.used_features:
             if n_missing := int(np.isnan(X[:, j]).sum()):

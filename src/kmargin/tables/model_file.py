@@ -2,7 +2,7 @@
 
 The file of a model is an npz archive, stored without compression; reading it never runs code. Its member
 `header` is JSON: names, classes, parameters. The other members are arrays of numbers. One, `sha256`, is the
-digest of all others. It detects damage and careless edits; as it is no signature, it does not prove origin.
+digest of all others. It detects damage and careless edits, but is no signature: anyone can make it.
 """
 
 import hashlib
@@ -240,7 +240,7 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """Make the model from the members of its file. Raises some error if they are no model's."""
+    """Make the model from the members of its file. Raises an error, of any type, if that fails."""
     categories = {column: tuple(values) for column, values in header["categories"].items()}
     parameters = header["parameters"] | {"C": float(header["parameters"]["C"])}
     multi_class, intercept = parameters.pop("multi_class"), arrays["intercept"]

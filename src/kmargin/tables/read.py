@@ -277,7 +277,7 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
     check_unique(file, names, "row" if how.transpose else "column")
     dialect = dialect._replace(text=dialect.text.strip("\r\n"))
     frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
-    # Drop empty rows, and columns with neither a name nor values. The index keeps the numbers of the rows.
+    # Drop empty rows, and columns with neither a name nor values. The index still numbers rows of the file.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
         notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")

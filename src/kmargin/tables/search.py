@@ -82,7 +82,7 @@ class Settings:
                 raise InputError(f"--{option} {getattr(self, option)} is not {words}")
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-        """Return the specification of the models to fit, for features that each fold has scaled."""
+        """Return the specification of the models to fit, for features that are scaled beforehand."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
         if any(counted.request[1:]) or counted.unit_label == "groups":
