@@ -223,7 +223,7 @@ def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
     found: list[list[str]] = []
     try:
         found += itertools.islice((record for record in reader if record), SAMPLE_RECORDS + 1)
-    except csv.Error:  # a quote that is never closed, or a line break of another kind
+    except csv.Error:  # a field that is too long, as after a quote that is never closed
         found = found or [text.splitlines()[0].split(sep)]
     names, *rows = found or [[""]]
     return names, [row for row in rows if any(row)]
