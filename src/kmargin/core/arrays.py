@@ -128,7 +128,7 @@ def to_host(array: Any) -> Any:
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
     """Return a matrix with `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # index of the column of zeros appended to X
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # the index of a column of zeros that is appended
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)

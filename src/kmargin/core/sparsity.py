@@ -13,7 +13,7 @@ def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
     """Return the point of S_k nearest to `beta`.
 
     Of the first `n_features` entries, the k largest in magnitude are kept and the others become 0; an
-    intercept behind them is kept. Entries tied at the threshold are kept in index order, so the same input
+    intercept after them is kept. Entries tied at the threshold are kept in index order, so the same input
     always gives the same support. The cost is linear in the number of features.
     """
     n_features = len(beta) if n_features is None else n_features

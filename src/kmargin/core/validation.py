@@ -85,7 +85,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def called_for_a_fold() -> bool:
-    """Whether scikit-learn's cross-validation is fitting to a fold, where some warnings are left out."""
+    """Whether scikit-learn's cross-validation is fitting to a fold; some warnings are not shown then."""
     return any(call.f_globals.get("__name__") == FITS_TO_FOLDS for call in _outwards(sys._getframe(1)))
 
 

@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 class View(NamedTuple):
-    """The rows and columns of a data set in blocks that a binary problem uses, their labels and weights."""
+    """The rows and columns that a binary problem uses of data in blocks, and the rows' labels and weights."""
 
     positive: int  # the class with label 1
     negative: int | None  # the class with label -1; None means all other classes
@@ -263,7 +263,7 @@ def make_panel(
     c = xp.sqrt(weights / total)
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
-    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # from here on `columns` is -1
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # all entries from here on are -1
     if end:  # if no column is wanted, X need not be read
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)

@@ -103,7 +103,7 @@ class ArrayFolds:
         weights = normalize(known.repeats[rows])[0] if self.weighted else None
         scores = np.empty(shape)
         for row, column in np.ndindex(shape):
-            if self.scorer is None:  # the same as scikit-learn's accuracy, without checking X for each model
+            if self.scorer is None:  # accuracy as in scikit-learn, but without a check of X for each model
                 combined = combine_decisions(
                     fit.decisions(row, column)(X), len(known.classes), self.multi_class
                 )

@@ -162,7 +162,7 @@ class ProximalDistance(Solver):
     def _anneal_path(
         self, problems: Sequence[BinaryProblem], units: Units, ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Yield solutions for each k, started from those for the previous k; each column is in a unit."""
+        """Yield solutions for each k, started from those for the previous k; all columns must be in units."""
         alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (alone for _ in ks)

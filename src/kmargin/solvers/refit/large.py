@@ -75,7 +75,7 @@ class LargeFit(ABC):
     data: ArrayRows
     lam: float
     columns: Indices
-    v: Vector  # coefficients of the columns after each is multiplied by its entry of `scales`
+    v: Vector  # coefficients of the columns after their multiplication by `scales`
     b: float  # the intercept
     residual: Vector
     value: float = np.inf  # the objective
@@ -145,7 +145,7 @@ class LargeFit(ABC):
         return fit
 
     def _prepared(self) -> Self:
-        """The same fit with the arrays filled in that the next Newton step needs: the selected columns."""
+        """The same fit with the columns of the support in `selected`, ready for the next Newton step."""
         if self.selected is not None:
             return self
         is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
@@ -223,7 +223,7 @@ class DualFit(LargeFit):
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """Return `products`, indices of active rows in it, U with U'U = I + K / mu for them, and mu.
+        """Return `products`, indices of active rows in it, the Cholesky factor of I + K / mu for them, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """

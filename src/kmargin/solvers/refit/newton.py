@@ -33,7 +33,7 @@ ZERO_OBJECTIVE = 1e-20
 # accurate, and the objective depends on their errors only to second order.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
-# Relative rise of the objective that is treated as a rounding error.
+# A rise of the objective by at most this fraction is treated as a rounding error.
 ROUNDING_RTOL = 1e-12
 
 # If the first step leads to a higher objective than this, the Gram matrix has lost all digits to rounding.

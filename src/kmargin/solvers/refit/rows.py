@@ -17,7 +17,7 @@ from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 
-# An exact refit is rejected if rounding may change its decision values by more than this.
+# An exact refit is rejected if rounding errors may change decision values by more than this.
 MAX_ROUNDING_ERROR = 1e-3
 
 
@@ -45,7 +45,7 @@ class Rows:
         self.fits = self.problem.design.fits
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridges of some columns, then 0 for the intercept, or 1 if the model has no intercept."""
+        """The ridges of some columns, then 0 for the intercept, or 1 if its column is zero (no intercept)."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property

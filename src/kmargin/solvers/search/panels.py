@@ -442,7 +442,7 @@ class Panels:
         return change
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
-        """Approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
+        """Twice the approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
 
         If `of_trial`, the support is that of the last trial refit.
         """

@@ -36,7 +36,7 @@ MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 # The smallest and largest number of units outside the support that the search considers at a time.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
-# A support replaces another only if its objective is below this multiple of the other's.
+# A support replaces another only if its objective is below this multiple of the objective of the other.
 BETTER = 1.0 - 1e-9
 
 # Overhead of refitting a binary problem, in flops; counted only where several problems are refitted.
