@@ -223,7 +223,7 @@ class DualFit(LargeFit):
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """Return `products`, indices of active rows in it, the Cholesky factor of I + K / mu for them, and mu.
+        """Return `products`, indices of active rows in it, the Cholesky factor of their I + K / mu, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """
