@@ -263,7 +263,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """Replace the covariance matrix A[j] of each unit j, plus ridges and JITTER, by its `factor_block`."""
+    """Replace the covariance matrix A[j] of each unit j, plus ridges and JITTER, by its Cholesky factor."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -34,7 +34,7 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units
 def find_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the Newton step from u; return the decrease of the quadratic, and if u + d is its minimum."""
+    """d <- the Newton step from u; return the quadratic's decrease, and whether u + d is its minimum."""
     U = np.empty((u.size, u.size))
     if signs is None:
         return newton_direction(H, ridge, u, U, np.empty(u.size), d), True

@@ -164,7 +164,7 @@ class SwapSearch(ABC):
     def exchange(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
         """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn].
 
-        The first exchange with an objective below `limit` is made; if `limit` is NaN, exchange 0 is. A trial
+        The first exchange with an objective below `limit` is made; if `limit` is NaN, that of turn 0. A trial
         refit may end early if it cannot get below `give_up`. Returns whether an exchange was made.
         """
 
