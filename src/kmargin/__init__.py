@@ -1,7 +1,7 @@
 """Support vector machines that use at most k features, or at most k training points.
 
-Submodules are imported when one of their names is first used. So the workers of a cluster, which need only a
-few of them, do not spend memory on numba and scikit-learn.
+Submodules are imported when one of their names is first used. Workers of a cluster, which need only a few
+submodules, thus do not spend memory on numba and scikit-learn.
 """
 
 from importlib import import_module

@@ -28,7 +28,7 @@ UsageError: Any = typer.BadParameter.__base__  # defined in click, or in typer's
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn an error that users can cause into one printed sentence and exit code 2; 130 for an interrupt."""
+    """Print an error that users can cause as a sentence, and exit with code 2; with 130 if interrupted."""
     try:
         yield
         sys.stdout.flush()  # raises an error here if the disk is full

@@ -33,7 +33,7 @@ def option(help: str, *names: str, default: Any = None) -> Any:
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a typer command: a dataclass parameter of `command` becomes one option for each of its fields.
+    """Return a typer command that has an option for each field of each dataclass parameter of `command`.
 
     The help lists options under the `heading` of their dataclass.
     """
@@ -61,7 +61,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         quiet = given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
-        with warnings.catch_warnings(record=True) as caught:  # by libraries, and by kmargin's estimators
+        with warnings.catch_warnings(record=True) as caught:  # from libraries, and from kmargin itself
             warnings.simplefilter("always", UserWarning)
             command(**given)
         for message in dict.fromkeys(str(warning.message) for warning in caught if not quiet):
@@ -108,9 +108,9 @@ class FileOptions:
     )
 
     def read(self, data: Path, target: str | None, wanted: Collection[Any], all_rows: bool = False) -> Table:
-        """Read a table. With --labels, target and `wanted` columns are taken from the file that it names.
+        """Read a table; with --labels, join the target and the `wanted` columns of that file of labels.
 
-        Rows without a label are then left out, unless `all_rows`.
+        When labels are joined, rows without a label are left out, unless `all_rows`.
         """
         table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose))
         if self.labels is None:
@@ -153,7 +153,7 @@ class ColumnOptions:
     )
 
     def prepare(self, data: Path, file: FileOptions) -> Dataset:
-        """Read a file and prepare it for an analysis, with columns in the roles that these options give."""
+        """Read a file and prepare it for an analysis, with the roles of columns that these options give."""
         names = {"feature": "features", "sign": "signs", "rows_grouped_by": "grouped_by"}
         given: dict[str, Any] = {
             names.get(name, name): value for name, value in vars(self).items() if value is not None
@@ -161,7 +161,7 @@ class ColumnOptions:
         given |= {} if self.groups is None else {"groups": read_groups(self.groups)}
         roles = Roles(**given, id=file.id)
         table = file.read(data, self.target, {self.weights, self.rows_grouped_by, *roles.mentioned})
-        # With --labels, --id may be a column of the file of labels, whose values then name the table's rows.
+        # With --labels, --id may name a column of that file only. join_labels has then named the rows by it.
         has_id = file.labels is None or file.id in table.frame.columns
         return prepare(table, roles if has_id else roles._replace(id=None))
 

@@ -62,7 +62,7 @@ def reproduce_command(
 
 
 def show_results(folder: Path, settings: Settings) -> None:
-    """Print the sparsity each solver selects, its test accuracy here and in the paper, and conclusions."""
+    """Print the sparsity that each solver selects, our test accuracy and the paper's, and conclusions."""
     verdict = main_results(folder, settings)
     if not verdict.lines:
         return

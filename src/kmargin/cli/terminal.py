@@ -28,7 +28,7 @@ from kmargin.report.text import headline
 from kmargin.tables.analysis import Analysis, Stability, Step
 
 MAX_ROWS = 20  # number of features or points that a printed table shows
-RUNNERS_UP = 5  # number of features that are not stable, but shown below the stable features
+RUNNERS_UP = 5  # number of features, though not stable, to show below the stable ones
 # characters to escape: control characters, line separators, changes of text direction, surrogates
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -39,7 +39,7 @@ def describe_error(error: Exception) -> str | None:
         return "not enough memory. Leave out rows or columns."
     if not isinstance(error, OSError):
         return str(error) if isinstance(error, InputError) else None
-    if error.filename is None:  # writing to stdout failed: discard its buffer, so that exit does not fail
+    if error.filename is None:  # writing to stdout failed: redirect it, so that flushing at exit succeeds
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     reason = error.strerror.lower() + "." if error.strerror else str(error)
@@ -53,14 +53,14 @@ def say(sentence: str) -> None:
 
 
 def tell(text: str, style: str | None = None) -> None:
-    """Print text to stdout, wrapped between words; nothing if the text is empty."""
+    """Print text to stdout, wrapped between words; print nothing if the text is empty."""
     out = console()
     if text:
         out.print(escape(wrap(printable(text.replace("`", "")), out.width)), style=style)
 
 
 def wrap(text: str, width: int) -> str:
-    """Break text into lines of at most `width`, but never between a number and its per cent sign."""
+    """Break text into lines of at most `width`, but never between a number and its % sign."""
     together = text.replace(" %", "\xa0%")
     lines = textwrap.wrap(together, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\xa0", " ")
@@ -86,7 +86,7 @@ def console() -> Console:
 
 
 def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
-    """Print warnings, then notes; long notes are not wrapped here, because the terminal does it."""
+    """Print warnings, then notes; rich breaks notes into lines, not `wrap`."""
     for warning in warnings:
         tell(f"Warning: {warning}", "bold red")
     for note in notes:
@@ -98,7 +98,7 @@ def show_grid(
 ) -> None:
     """Print a table; the last `n_dim` rows are dim, and columns whose names end in > are right-aligned.
 
-    If `rows` are only the first of `n_all` rows, a last line says how many more there are and `where`.
+    If `rows` are only the first of `n_all` rows, a last line counts the others and says `where` they are.
     """
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -113,7 +113,7 @@ def show_grid(
 
 
 def show_analysis(analysis: Analysis) -> None:
-    """Print the result of an analysis: a headline, the features or training points, and their choice."""
+    """Print the result of an analysis: headline, features or training points, how k was chosen."""
     typer.echo()
     tell(headline(analysis), "bold")
     for describe in (words.all_features_text, words.evidence_text, words.groups_text):
@@ -153,7 +153,7 @@ def _show_features(analysis: Analysis) -> None:
 
 
 def _extreme_class(analysis: Analysis, weights: Any, sign: int) -> str:
-    """Text such as "benign (+0.31)": the class with the largest (sign 1) or smallest (-1) weight, if any."""
+    """Text such as "benign (+0.31)": the class with the most positive (sign 1) or negative weight (-1)."""
     at = int((sign * weights).argmax())
     return f"{words.class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
 
@@ -169,7 +169,7 @@ def _show_points(analysis: Analysis) -> None:
 
 
 def show_stability(stability: Stability) -> None:
-    """Print the stable features with their frequencies, runners-up, and the bounds on false selections."""
+    """Print the stable features and the next few, with frequencies, and the bounds on false selections."""
     typer.echo()
     tell(words.stability_headline(stability), "bold")
     typer.echo()

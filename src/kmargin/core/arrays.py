@@ -51,7 +51,7 @@ class Space(NamedTuple):
         return array if array.dtype == self.wide else self.xp.astype(array, self.wide)
 
     def bring(self, array: Any) -> Any:
-        """Convert an array on this device to a NumPy array; its widest float type becomes float64."""
+        """Convert an array on this device to NumPy; float32 becomes float64 if the device has no float64."""
         if self.device is None:
             return np.asarray(array)
         is_narrow = array.dtype == self.wide != self.xp.float64
@@ -85,7 +85,7 @@ class _Numpy:
         return np.concatenate(arrays, axis=axis)
 
 
-HOST = Space(_Numpy)  # NumPy arrays, which are in main memory
+HOST = Space(_Numpy)  # main memory, where NumPy arrays are
 
 _SPACES: dict[tuple[type, str], Space] = {}  # caches the result of `space_of` by array type and device
 
@@ -133,7 +133,7 @@ def to_host(array: Any) -> Any:
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
     """Return a matrix with `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # index of the column of zeros appended to X
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # the index of a column of zeros that is appended
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)

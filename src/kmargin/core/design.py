@@ -36,13 +36,13 @@ class Columns(ABC):
         self.n_parameters = self.n_features + int(fit_intercept)
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether a work array of `n_numbers` numbers is not too large compared with X."""
+        """Whether a dense work array of `n_numbers` numbers is small enough, compared with the size of X."""
         return True
 
     @property
     @abstractmethod
     def repeated_columns(self) -> Indices:
-        """The columns that equal an earlier one, ascending; they are compared before standardising."""
+        """Indices of the columns that equal an earlier column of X, before it was standardised; ascending."""
 
     @abstractmethod
     def take(self, columns: Indices) -> Self:
@@ -97,7 +97,7 @@ class Design(Columns):
 
     @abstractmethod
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
-        """Yield a byte string for each column; two byte strings are equal only if the columns are."""
+        """Yield a byte string for each column; two byte strings are equal exactly if the columns are."""
 
     def decision(self, beta: Vector) -> Vector:
         """The decision values X w + b, where beta = (w, b)."""
@@ -116,7 +116,10 @@ class Design(Columns):
         return out.T
 
     def spread(self, c: Vector) -> Vector:
-        """For each column j, sum_i c_i^2 (x_ij - m_j)^2; m_j is its weighted mean, or 0 without intercept."""
+        """For each column j, sum_i c_i^2 (x_ij - m_j)^2.
+
+        m_j is the mean of the column with weights c_i^2, or 0 if the model has no intercept.
+        """
         if not c.any():
             return np.zeros(self.n_features)
         mean, variance, _ = self.moments(c * c, c)
@@ -138,14 +141,14 @@ class Design(Columns):
         return np.array(repeated, np.intp)
 
 
-SEED = 0  # of the random vector v; columns of X with equal products X'v may be equal
+SEED = 0  # seed of a random vector v, with which equal columns of X have equal products X'v
 
 
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
     """Groups of columns that may be equal; `fingerprint` is X'v for a random vector v.
 
-    Equal columns have equal products with v, up to rounding. So one pass over X and a sort find the few
-    columns that have to be compared entry by entry. The columns of each group are ascending.
+    Equal columns have equal products with v, up to rounding. One pass over X and a sort therefore find the
+    few columns that have to be compared entry by entry. The indices in each group are ascending.
     """
     order = np.argsort(fingerprint, kind="stable")
     is_close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])

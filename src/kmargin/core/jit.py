@@ -13,9 +13,9 @@ from kmargin.core import squared_hinge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# numba compiles an inlined function, and its own implementation of a NumPy function, once for each set of
-# options among its callers. So all functions have the same ones, although inlined functions need no wrapper
-# for calls from Python. No function is called from C.
+# numba compiles inlined functions, and its own versions of NumPy functions, once for each set of options that
+# their callers have. All functions therefore share one set: with a wrapper for calls from Python, although
+# inlined functions do not need it, and without a wrapper for calls from C, which never happen.
 OPTIONS: Any = {"nogil": True, "no_cpython_wrapper": False, "no_cfunc_wrapper": True}
 
 
@@ -25,8 +25,8 @@ def compiled(function: Function) -> Function:
     numba raises RuntimeError if neither the package's folder nor the user's cache folder can be written, as
     in a read-only container. Then the function is compiled anew in each process.
 
-    numba compiles a function again when its file changes. Here it is also compiled again when functions or
-    constants of other files that it uses change, because the name of its cache depends on them.
+    numba compiles a function again when its file changes. Here it is also compiled again when a function or
+    constant that it uses from another file changes, because a digest of them is part of the cache's name.
     """
     digest = hashlib.sha256("\n".join(list_uses(function)).encode()).hexdigest()[:8]
     function.__qualname__ += f"-{digest}"
@@ -37,7 +37,7 @@ def compiled(function: Function) -> Function:
 
 
 def list_uses(function: Any) -> Iterator[str]:
-    """The numbers and the bytecode of functions of this package that a function uses, directly or not."""
+    """Yield, as text, the constants and functions of this package that a function uses, even indirectly."""
     names, package = function.__code__.co_names, function.__module__.split(".")[0]
     for name in names:
         value = function.__globals__.get(name)

@@ -38,7 +38,7 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
 
     For two classes this is the only column of `decisions`, for one versus rest `decisions` itself. For one
     versus one, the score of a class is its number of votes plus its summed decision values mapped to
-    (-1/2, 1/2), which break ties between votes.
+    (-1/2, 1/2), so that the decision values break ties between votes.
     """
     if n_classes == 2:
         return decisions[:, 0]
@@ -114,8 +114,9 @@ def check_some_weight(largest: float) -> None:
         )
 
 
-# Sample weights are refused if the largest is more than this factor times the smallest positive one, because
-# double precision cannot represent sums of such weights.
+# Sample weights are refused if the largest is more than this factor times the smallest positive one. Solvers
+# multiply rows by the square roots of weights. Beyond this factor the roots differ by more than the 15 digits
+# of double precision, so that the rows of the smallest weights would have less effect than rounding errors.
 MAX_WEIGHT_RATIO = 1e30
 
 

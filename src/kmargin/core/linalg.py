@@ -78,10 +78,10 @@ def add_scaled(f: float, x: Vector, out: Vector) -> None:
         out[i] += f * x[i]
 
 
-U64 = np.uint64  # loops over indices that cannot be negative are vectorised by the compiler
+U64 = np.uint64  # the compiler vectorises loops over unsigned indices, which need no check of their sign
 
-# If a pivot of the Cholesky factorisation is at most this fraction of the diagonal entry, the column is taken
-# to be linearly dependent on earlier columns and gets the coefficient 0.
+# If a pivot of a Cholesky factorisation is at most this fraction of the diagonal entry, the matrix column is
+# treated as linearly dependent on earlier columns and gets the coefficient 0.
 SINGULAR = 1e-13
 
 
@@ -91,8 +91,9 @@ def eliminate(
 ) -> None:
     """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi, r < count.
 
-    If `upper` is True, only l >= i. This is the inner step of triangular factorisations and solves: multiples
-    of `count` <= 4 rows of Y are subtracted from the rows begin to end - 1, two of them at a time.
+    If `upper` is True, only entries with l >= i change. This is the inner step of triangular factorisations
+    and solves: multiples of `count` <= 4 rows of Y are subtracted from the rows begin to end - 1, of which
+    two are updated at a time.
     """
     stop = U64(hi)
     if count < 4:
@@ -169,7 +170,8 @@ def solve(U: Matrix, k: int, x: Vector) -> None:
 def order_smallest(values: Vector, count: int, limit: float = np.inf) -> Indices:
     """Return the positions of the `count` smallest values in increasing order, ties by position.
 
-    Infinite values, NaN and values above `limit` are left out. The heap has the largest value at its root.
+    Infinite values, NaN and values above `limit` are left out. The smallest values so far are kept in a heap
+    that has the largest of them at its root.
     """
     heap = np.empty(min(count, values.size), np.int64)
     size = 0

@@ -116,7 +116,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
             self,
             design=self.design.take_rows(every),
             y=sign * self.y[every],
-            weights=len(terms) * weight * self.weights[every],  # the mean is over len(terms) n rows
+            weights=len(terms) * weight * self.weights[every],  # the mean is over len(terms) * n rows
             margins=margin,
         )
 
@@ -143,7 +143,7 @@ class ArrayProblem(BinaryProblem, LabelledRows):
             return super().best_constant()
         constant = 0.0
         if self.design.fit_intercept:
-            # The derivative of the loss with respect to the constant increases, and is linear between `ends`.
+            # Find the zero of the derivative with respect to the constant, which is linear between `ends`.
             ends = np.unique(self.margins * self.y)
             derivatives = [
                 squared_hinge.derivatives(end, self.y, self.weights, margin=self.margins).sum()

@@ -1,8 +1,8 @@
 """Rescale badly scaled columns of X: subtract means that are too large, divide by powers of two.
 
-Columns are rescaled once, when a problem is made; ordinary ones are left as they are. A column divided by
-a scale s gets the ridge lam / s^2, so that the minimum of the problem stays the same; the intercept makes up
-for the shift of a centred column. The spread of a column is its weighted standard deviation.
+Columns are rescaled once, when a problem is made; well-scaled columns stay as they are. A column divided by
+a scale s gets the ridge lam / s^2, so that the minimum of the problem stays the same. If a column is centred,
+the intercept changes to compensate. The spread of a column is its weighted standard deviation.
 """
 
 from collections.abc import Callable
@@ -16,18 +16,19 @@ from kmargin.core.design import Moments
 from kmargin.core.problem import BinaryProblem
 
 # Columns with variances in this range are not rescaled: products of two such variances, and of their
-# inverses, neither overflow nor vanish.
+# inverses, neither overflow nor underflow.
 SAFE_VARIANCE = (1e-12, 1e12)
 
-# A standard deviation of a column above LARGEST_SPREAD is an error. A column with one below SMALLEST_SPREAD
-# may be treated as constant: kernels and sample weights can make a standard deviation arbitrarily small.
+# A column with a standard deviation above LARGEST_SPREAD raises an error. One below SMALLEST_SPREAD does not,
+# since kernels and sample weights can make it arbitrarily small, but the column may be treated as constant.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
 
 # A column is centred if its mean is more than this many times its standard deviation: without centring, the
 # variance computed from sums of squares would lose too many digits.
 FAR_MEAN = 1e3
 
-# A column counts as constant if its standard deviation is at most this fraction of its mean (rounding error).
+# A column counts as constant if its standard deviation is at most this fraction of its mean: rounding errors
+# of equal entries are of that size.
 CONSTANT_RTOL = 1e-12
 
 # The standard deviation by which a feature is divided is rounded to this many binary digits, so that it does
@@ -40,7 +41,7 @@ class Scaling(NamedTuple):
 
     centers: Vector
     scales: Vector
-    are_constant: Flags = np.empty(0, np.bool_)  # by column; set by `unit_variance_scaling` only
+    are_constant: Flags = np.empty(0, np.bool_)  # by column; empty unless made by `unit_variance_scaling`
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
         return replace(problem, design=problem.design.standardized(self.centers, self.scales))
@@ -64,7 +65,7 @@ def power_of_two(size: Any) -> Any:
 
 
 def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vector, Vector]:
-    """Mean and standard deviation of each column, accurate even if squares of entries overflow or vanish.
+    """Mean and standard deviation of each column, accurate even if squares of entries overflow or underflow.
 
     `moments` is the function that computes the mean and the variance of each column of a design.
     """
@@ -72,7 +73,7 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
         mean, variance, _ = moments(design)
     spread = np.sqrt(variance)
     odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
-    if len(odd):  # recompute for constant or extreme columns, divided by their largest entry
+    if len(odd):  # recompute the moments of constant or extreme columns, divided by a power of two
         few = design.take(odd)
         largest = few.largest()
         scales = power_of_two(np.where(largest > 0, largest, 1.0))
@@ -127,7 +128,7 @@ def make_scaling(
     varies = spread > CONSTANT_RTOL * np.abs(mean)
     size = np.where(varies, spread, np.abs(mean)) if design.fit_intercept else np.hypot(spread, mean)
     extreme = (size > 0) & ~((size > SAFE_VARIANCE[0] ** 0.5) & (size < SAFE_VARIANCE[1] ** 0.5))
-    # Scales are at least SMALLEST_SPREAD: the ridge is divided by the squared scale and might overflow.
+    # Scales are at least SMALLEST_SPREAD, so that the ridge divided by the squared scale does not overflow.
     scales = np.where(extreme, power_of_two(np.where(extreme, np.maximum(size, SMALLEST_SPREAD), 1.0)), 1.0)
     far = varies & (np.abs(mean) > FAR_MEAN * spread) if design.fit_intercept else np.zeros(len(mean), bool)
     return Scaling(np.where(far, mean, 0.0), scales) if far.any() or extreme.any() else None

@@ -13,7 +13,7 @@ def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
     """Return the point of S_k nearest to `beta`.
 
     Of the first `n_features` entries, the k largest in magnitude are kept and the others become 0; an
-    intercept behind them is kept. Entries tied at the threshold are kept in index order, so the same input
+    intercept after them is kept. Entries tied at the threshold are kept in index order, so the same input
     always gives the same support. The cost is linear in the number of features.
     """
     n_features = len(beta) if n_features is None else n_features
@@ -51,15 +51,15 @@ class UnitSparsity:
         """Return the point of S_k nearest to W.
 
         First, coefficients of the wrong sign become 0. Then the k units of largest norm over all binary
-        problems are kept and the others become 0; units that are always in come before all others, and ties
-        are kept in index order. This is the nearest point because coefficients of the wrong sign add the same
-        to the distance whichever units are kept.
+        problems are kept and the others become 0. Units that must be in every model are kept first; of units
+        with equal norms, those with the lowest indices are kept. This is the nearest point because
+        coefficients of the wrong sign add the same to the distance whichever units are kept.
         """
         right = W if self.signs is None else np.where(W * self.signs < 0, 0.0, W)
         return np.where(self.kept(right, k)[self.unit_of], right, 0.0)
 
     def kept(self, W: Matrix, k: int) -> Flags:
-        """Mark the units that the projection of W keeps, where W has no coefficients of the wrong sign.
+        """Mark the units that the projection keeps; W must not have coefficients of the wrong sign.
 
         The last entry, which stands for columns that are in no unit, is False.
         """

@@ -1,8 +1,8 @@
 """The squared hinge: half the square of the amount by which a row falls short of its margin.
 
-No other module writes out the formula of the loss. In *panel form* the loss of a row is a function of its
-residual r = c - a'u alone: u are the coefficients, a is the row of X times its label and the square root of
-its weight, c is its margin times that root (`solvers.refit.newton`):
+No other module writes out the formula of the loss. In *panel form* (`solvers.refit.newton`) the loss of a row
+depends only on the residual r = c - a'u, where u are the coefficients, a is the row of X times its label and
+the square root of its weight, and c is the margin of the row times the same square root:
 
     value                l(r)   = max(0, r)^2 / 2
     slope                l'(r)  = max(0, r)
@@ -22,8 +22,8 @@ is nowhere below the value, and equals it at that f. The two forms agree as l is
 with c = m sqrt(s/n) and a = sqrt(s/n) y x, l(c - a'u) is s/n l(m - y f), a row's share of the mean loss.
 
 A function of a single number, such as `slope`, can be called from compiled code; the function with the plural
-name, `slopes`, does the same for arrays. `xp` is a library that follows the array API standard, for arrays
-that are not NumPy arrays.
+name, `slopes`, does the same for arrays. If arrays are not NumPy arrays, the argument `xp` is their library,
+which has to follow the array API standard.
 """
 
 from typing import Any
@@ -35,11 +35,11 @@ from kmargin.core.arrays import Vector
 # The second derivative of the loss of an active row with respect to its residual.
 CURVATURE = 1.0
 
-# The mean loss of a model whose decision values are all 0.
+# The mean loss of a model whose decision values are all 0, if all margins are 1.
 AT_ZERO = 0.5
 
 
-# Panel form: functions of the residual of a row.
+# Panel form: loss, slope, curvature and conjugate of a row, as functions of the residual.
 
 
 def is_active(residual: Any) -> Any:
@@ -91,7 +91,7 @@ def conjugates(a: Vector) -> Vector:
     return np.where(a >= 0.0, 0.5 * a * a, np.inf)
 
 
-# Decision form: functions of the decision value, label and weight of a row.
+# Decision form: residual, loss and derivatives, as functions of decision values, labels, weights and margins.
 
 
 def residual_of(decision: Any, y: Any, margin: Any = 1.0) -> Any:

@@ -23,7 +23,7 @@ class Units:
     columns: Indices
     fixed: Flags  # whether each unit has to be in the model
     signs: Vector  # for each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    copies: Indices | tuple[()] = ()  # columns that are left out because they equal others
+    copies: Indices | tuple[()] = ()  # columns that are in no unit because they equal other columns
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
@@ -54,7 +54,7 @@ class Units:
 
     @cached_property
     def _columns_of_largest(self) -> Indices:
-        """The number of columns of the largest unit, of the two largest, and so on."""
+        """Entry i is the total number of columns of the i + 1 largest units."""
         return np.cumsum(np.sort(self.sizes)[::-1])
 
     def widest(self, size: int) -> int:
@@ -65,7 +65,7 @@ class Units:
         return int(self._columns_of_largest[size - 1]) if size else 0
 
     def check_size(self, k: int) -> int:
-        """Return the number of units in a model with at most k; raise ValueError if more must be in it."""
+        """Return min(k, n_units); raise ValueError if more than k units must be in every model."""
         n_fixed = int(np.count_nonzero(self.fixed))
         if k < n_fixed:
             raise ValueError(
@@ -93,11 +93,11 @@ class Units:
         )
 
     def columns_of(self, units: Indices) -> Indices:
-        """The columns of the units in `units`, concatenated in that order."""
+        """The columns of the given units, in the order of `units`."""
         return self.columns[self.positions_of(units)]
 
     def positions_of(self, units: Indices) -> Indices:
-        """The indices in `columns` of the columns of the units in `units`, concatenated in that order."""
+        """Indices into `self.columns` of the columns of the given units, in the order of `units`."""
         if self.n_units == len(self.columns):  # each unit is one column
             return units
         sizes = self.sizes[units]
@@ -122,7 +122,7 @@ class Units:
     def chosen(self, in_use: Flags) -> Flags:
         """Mark all columns of units that are always in the model or have a column marked in `in_use`."""
         is_in = self.fixed | (self.total(in_use.astype(float)) > 0)
-        return np.append(is_in, False)[self.unit_of_each_column]  # unit -1, i.e. none, reads the last False
+        return np.append(is_in, False)[self.unit_of_each_column]  # unit -1, which means none, reads the False
 
     def total(self, by_column: Vector) -> Vector:
         """Sum `by_column`, which has an entry for each column of X, over the columns of each unit."""
@@ -200,7 +200,7 @@ class UnitRequest(NamedTuple):
 
 
 class Features:
-    """The features of X, found by column index or by name, and the groups into which users divide them.
+    """The features of X, to be found by column index or by name, and the groups into which they are divided.
 
     `groups` holds the columns of each group and `labels` its name; every feature is in exactly one group.
     """

@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from kmargin.core.arrays import HOST, Space, Vector
 from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_weight
 
-NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # warn at the first caller outside these
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # a warning shows the first caller elsewhere
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
 # Finds `name=` in messages, outside quotes, for parameters that are also options of the command line.
 OPTIONS = re.compile(r"(?<![\w'])(?:n_)?(C|ks?|pairs|threshold|max_false|multi_class|gamma|tolerance)=")
@@ -29,7 +29,7 @@ class InputError(ValueError):
 
     See Also
     --------
-    load_model : Raises it for a file that holds no model.
+    load_model : Raises this error if a file holds no model.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class GridEdgeWarning(UserWarning):
 
     See Also
     --------
-    SparseSVCCV : Issues this warning; give it more values of k or C.
+    SparseSVCCV : Issues this warning; to avoid it, give a wider range of k or C.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RepeatedFeaturesWarning(UserWarning):
 
     See Also
     --------
-    SparseSVC : Issues this warning; drop the repeated columns.
+    SparseSVC : Issues this warning in `fit`; to avoid it, drop the repeated columns of X.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def called_for_a_fold() -> bool:
-    """Whether scikit-learn's cross-validation is fitting to a fold, where some warnings are left out."""
+    """Whether scikit-learn's cross-validation is fitting to a fold; some warnings are not shown then."""
     return any(call.f_globals.get("__name__") == FITS_TO_FOLDS for call in _outwards(sys._getframe(1)))
 
 
@@ -98,7 +98,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Convert a ValueError in this context to an InputError, of which the command line shows the message.
+    """Convert a ValueError in this context to an InputError, whose message the command line shows.
 
     Parameters in the message, such as `n_pairs=0`, become options of the command line, such as `--pairs 0`.
     """
@@ -323,7 +323,7 @@ def resolve_Cs(Cs: Any) -> list[float]:
 
 
 def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
-    """Return `values` as a list or raise ValueError; the other arguments are words for its message."""
+    """Return `values` as a list, or raise ValueError with a message made of the other arguments."""
     if isinstance(values, str) or not np.iterable(values):
         raise invalid(name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
     if not list(values):
@@ -340,7 +340,7 @@ def check_C(C: Any) -> None:
 
 
 def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
-    """Return the number of candidate training points, or None if `cache_size` is to decide it."""
+    """Return the number of candidate training points, or None if it is to follow from `cache_size`."""
     if n_candidates is None or (isinstance(n_candidates, str) and n_candidates == "all"):
         return None if n_candidates is None else n_samples
     if not is_integer(n_candidates, at_least=1):
@@ -352,7 +352,7 @@ def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
 
 
 def ridge(C: float, total_weight: float) -> float:
-    """Return lam = 1/(2 C n), where n is the total weight of the rows; C means what it does in LinearSVC."""
+    """Return lam = 1/(2 C n), where n is the total weight of the rows; C is defined as in LinearSVC."""
     strength = 2.0 * float(C) * total_weight
     if strength == np.inf:  # the product of two finite numbers may overflow
         return 0.5 / float(C) / total_weight
@@ -401,7 +401,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
-    """Return a weight per sample, on the samples' device; raise ValueError if one is not finite and >= 0."""
+    """Return a weight for each sample, on the device `space`; raise ValueError if one is invalid."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
     try:

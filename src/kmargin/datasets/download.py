@@ -38,11 +38,11 @@ class RemoteFile:
     Attributes
     ----------
     name : str
-        Name of the file in the cache folder.
+        The name of the file in the cache folder.
     url : str
-        Address to download it from.
+        The address to download the file from.
     sha256 : str
-        SHA-256 checksum of its content.
+        The SHA-256 checksum of the file.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Dataset:
     Attributes
     ----------
     name : str
-        Name in the paper.
+        The name of the data set in the paper.
     summary : str
         What a row, a feature and a class are.
     source : str
@@ -71,7 +71,7 @@ class Dataset:
     kernel : "linear" or "rbf"
         The kernel that the paper uses.
     train_share : float
-        Proportion of the rows, in file order, in the training set.
+        The proportion of the rows, in file order, that are the training set.
     files : tuple of RemoteFile
         The files to download.
     """
@@ -138,8 +138,8 @@ def cache_folder() -> Path:
 def fetch(file: RemoteFile) -> Path:
     """Return the path of a file whose checksum was verified, downloading it if necessary.
 
-    A file in the cache folder or in the package is not downloaded. Any other file is downloaded with pooch
-    to the cache folder, and gets its name there only if it is complete and its checksum is correct.
+    A file in the cache folder or in the package is not downloaded. Any other file is downloaded to the cache
+    folder with pooch, which keeps it only if it is complete and its checksum is correct.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def fetch(file: RemoteFile) -> Path:
     Returns
     -------
     Path
-        Where the file is.
+        The path of the file, in the cache folder or in the package.
     """
     path = cache_folder() / file.name
     for place in (path, SHIPPED / file.name):

@@ -47,12 +47,12 @@ class Table(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The columns of a comma-separated file; rows with a missing value, a question mark, are left out."""
+    """The columns of a comma-separated file; rows with a missing value ("?") are left out."""
 
     feature_names: list[str] | None = None  # None means that the first line of the file has them
-    classes: Mapping[str, str] | None = None  # the class that each label means; None if labels are integers
+    classes: Mapping[str, str] | None = None  # the class of each label in the file; None for integer labels
     label: int = -1  # index of the column with the labels
-    n_before: int = 0  # number of columns before the features: the label, or the number of a patient
+    n_before: int = 0  # number of columns before the features: a label, or the number of a patient
 
 
 LAYOUTS = {
@@ -87,7 +87,7 @@ def _read_file(path: Path, layout: Layout) -> Table:
         raise ValueError(f"it has {cells.shape[1]} columns where {width} are expected")
     cells = cells[(cells != "?").all(axis=1)]
     labels = cells[:, layout.label].tolist()
-    # NumPy's error for a cell that is no number quotes 'x' for lists, and np.str_('x') for arrays.
+    # Convert from lists: NumPy's error for a cell that is no number then quotes 'x' instead of np.str_('x').
     X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)
     if layout.classes is None:
         return Table(X, np.array(labels, dtype=int), names)
@@ -99,8 +99,8 @@ def _read_file(path: Path, layout: Layout) -> Table:
 def read_tcga(path: Path, n_features: int) -> Table:
     """Read data.csv and labels.csv from an archive; the first column of both is the name of the sample.
 
-    The first `n_features` genes that are not zero in every sample are kept. The archive is not unpacked on
-    disk.
+    The first `n_features` genes that are nonzero in at least one sample are kept. The archive is not unpacked
+    on disk.
     """
     texts = {}
     with _reading(path), tarfile.open(path, "r:gz") as archive:
@@ -133,7 +133,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 SIMULATORS: dict[str, Callable[..., Any]] = {"synthetic": make_synthetic, "spiral": make_spiral}
-SCALINGS = {  # how `describe` words the paper's preprocessing
+SCALINGS = {  # the paper's preprocessing, in the words of `describe`
     "zscore": "features have mean 0 and variance 1",
     "minmax": "features are scaled to [0, 1]",
     "none": "features stay as they are",
@@ -163,7 +163,7 @@ LIKE_LOAD = """
 
 
 def _like_load(loader: Loader) -> Loader:
-    """Add LIKE_LOAD, the sections on parameters and the result, to the docstring of a loader."""
+    """Append LIKE_LOAD, the sections on parameters and the result, to the docstring of a loader."""
     loader.__doc__ = (loader.__doc__ or "").rstrip() + LIKE_LOAD
     return loader
 

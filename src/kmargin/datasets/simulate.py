@@ -12,8 +12,8 @@ def make_synthetic(
 ) -> tuple[np.ndarray, ...]:
     """Simulate two informative, correlated features and many uninformative ones (the paper's appendix B.1).
 
-    The variances are 1 and 3 with covariance 0.9 for the first two features and 2 for the others;
-    all other covariances are 1e-3 times a standard normal number. The label is the sign of
+    The first two features have variances 1 and 3 and covariance 0.9, the others have variance 2. All
+    other covariances are 1e-3 times a standard normal number. The label is the sign of
     10 x_1 - 10 x_2. The paper standardises the features before use.
 
     Parameters
@@ -183,11 +183,11 @@ def make_genes(
     n_modules, genes_per_module : int, default=50 and 40
         Number and size of the modules. Their genes are the first columns, module after module.
     n_telling : int, default=3
-        Number of modules whose factor depends on the class; these are the first modules.
+        How many modules have a factor that depends on the class; these modules come first.
     effect : float, default=1.8
         Difference of these factors between the classes, in standard deviations.
     correlation : float, default=0.7
-        Correlation of two genes of a module, within a class.
+        Correlation between genes of the same module within a class.
     random_state : int, RandomState or None, default=None
         Draws the classes and the expression values.
     return_modules : bool, default=False
@@ -233,6 +233,6 @@ def make_genes(
 
 
 def _label(X: np.ndarray, coef: np.ndarray, return_coef: bool) -> tuple[np.ndarray, ...]:
-    """Return X, the labels sign(X coef) and, if asked for, the coefficients."""
+    """Return X, the labels (the signs of X coef) and, with `return_coef`, the coefficients."""
     y = np.where(X @ coef > 0, 1, -1)
     return (X, y, coef) if return_coef else (X, y)

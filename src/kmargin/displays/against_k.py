@@ -12,7 +12,7 @@ from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
 SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in per cent
-# Values of k that may be ticks of the axis.
+# The round numbers that may be ticks of the axis of k.
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
 MIN_TICK_GAP = 0.055  # smallest distance between two ticks of k, as a fraction of the axis
 DIGIT_WIDTH = 0.018  # width of a digit of a tick label, as a fraction of the axis
@@ -36,7 +36,8 @@ def log_axis(ax: Any, ks: Any) -> None:
 def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
     """Choose ticks whose labels do not overlap: the smallest and largest k, and round numbers between them.
 
-    With at most six values of k, these are used instead of round numbers. `place` maps k to its position.
+    If there are at most six values of k, they are used instead of round numbers. `place` maps values of k to
+    their positions on the axis.
     """
     low, high = int(ks.min()), int(ks.max())
     every = sorted({int(k) for k in ks})
@@ -56,7 +57,7 @@ def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
 
 
 def axis_label(counted: str) -> str:
-    """Return the label of the axis of k; `counted` is the noun for what k counts."""
+    """Return the label of the axis of k; `counted` is the noun for what k counts, or empty."""
     return f"k, the number of {counted}" if counted else "k"
 
 
@@ -178,7 +179,7 @@ class SparsityPathDisplay(Display):
     counted : str, default=""
         The noun for what k counts, such as "features", in the axis label.
     quantity : str, default="coefficient"
-        Label of the other axis.
+        Label of the vertical axis.
 
     Attributes
     ----------

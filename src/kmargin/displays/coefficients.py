@@ -10,7 +10,7 @@ from kmargin.core.labels import class_weights, machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
-MAX_BARS = 6  # with more bars for each feature, a heat map is drawn instead
+MAX_BARS = 6  # with more bars than this per feature, a heat map is drawn instead
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # patterns that distinguish bars without colours
 
 
@@ -142,7 +142,7 @@ class CoefficientDisplay(Display):
             ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def _draw_heat_map(self, ax: Any) -> None:
-        """Draw a heat map with a row for each feature; larger coefficients also have their sign written."""
+        """Draw a heat map, a row per feature; signs are written on coefficients above 5 % of the largest."""
         from matplotlib.colors import LinearSegmentedColormap
 
         n_columns, n_features = self.coefs.shape

@@ -54,7 +54,7 @@ def shorten(text: str, longest: int = 36) -> str:
 
 
 def plain(text: str, longest: int = 40) -> str:
-    """Shorten a text for matplotlib, and escape dollar signs, which would start a formula."""
+    """Prepare a text for matplotlib: shorten it, replace unprintable letters, escape $ (starts a formula)."""
     printable = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return shorten(printable, longest).replace("$", r"\$")
 

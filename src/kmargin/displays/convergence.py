@@ -160,7 +160,7 @@ class ConvergenceDisplay(Display):
             look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
             records, x = [*trace], np.arange(1, len(trace) + 1)
             style = {"lw": 1.4, "ms": 3.5, **look._asdict()}
-            if by_step:  # the first record of a new rho and the last one of the old rho have the same x
+            if by_step:  # records before and after a change of rho have the same x
                 records = [step for record in trace for step in record.steps]
                 n_inner = [record.n_inner for record in trace]
                 starts = np.cumsum(n_inner) - n_inner

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class Shades(NamedTuple):
-    """A colour as it is on a light background and on a dark one."""
+    """A colour in its two versions: for a light background and for a dark one."""
 
     light: str
     dark: str
@@ -37,7 +37,7 @@ MEANINGS = {
 INK, SOFT, FAINT = (MEANINGS[name].light for name in ("ink", "soft", "faint"))
 CURVE = MEANINGS["curve"].light
 BAD = MEANINGS["bad"].light
-CHOSEN = INK  # for the chosen k, which is marked by a ring and a line instead of a colour
+CHOSEN = INK  # the chosen k has no colour of its own: a ring and a line mark it
 NEGATIVE, POSITIVE = MEANINGS["negative"].light, MEANINGS["positive"].light
 CLASSES = (NEGATIVE, POSITIVE, MEANINGS["third"].light)
 CLASS_MARKS = ("o", "^", "s")

@@ -51,7 +51,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------
@@ -84,7 +84,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
         y : array-like of shape (n_samples,)
             The classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -114,7 +114,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return accuracy(self.predict, X, y, sample_weight)
 
     def _inputs(self, X: Any, method: str) -> Inputs:
-        """Check X, and return it in the form that the decision function takes."""
+        """Check X, and return it in the form that the decision function accepts."""
         check_is_fitted(self)
         checks = self._checks("csc", reset=False)
         return read_inputs(checks, X, f"{type(self).__name__}.{method}", self.intercept_)
@@ -146,7 +146,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
-        """Check parameters and data; return what defines the problem, the samples, and how to solve it."""
+        """Check parameters and data; return the blueprint of the problem, the samples, and the procedure."""
         blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in _meta
         blueprint.check()
         solver = resolve_solver(self.solver)
@@ -177,7 +177,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
     def _decisions(self) -> Decisions:
         """The decision function, made from the fitted attributes.
 
-        The function should hold no other arrays, because each block of dask data gets a copy of it.
+        It should hold no arrays besides these, because each block of dask data gets a copy of the function.
         """
         raise NotImplementedError
 
@@ -207,10 +207,10 @@ class SingleModel(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Column names of data frames are kept. Linear models process dask collections block by block, and
-            arrays of torch, CuPy and similar libraries on their device, under scikit-learn's
-            `array_api_dispatch`; the fitted attributes are then arrays of the same library. With
-            ``kernel="precomputed"`` the kernel matrix of shape (n_samples, n_samples).
+            Column names of data frames are kept. Linear models process dask collections block by block and,
+            if scikit-learn's `array_api_dispatch` is on, arrays of torch, CuPy and similar libraries on their
+            device; the fitted attributes are then arrays of the same library. With
+            ``kernel="precomputed"``, X is the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -250,8 +250,8 @@ class SingleModel(MarginClassifier):
 class FeatureSelector(SelectorMixin, MarginClassifier):
     """A classifier that is also a feature selector.
 
-    It selects the features that a binary classifier uses, all other features of their groups, and features
-    that are always in the model (`keep`), even if their coefficients are zero.
+    It selects the features that at least one binary classifier uses, all other features of their groups, and
+    the features that are always in the model (`keep`), even if their coefficients are zero.
     """
 
     # With this attribute, the default threshold of scikit-learn's SelectFromModel is 1e-5. Otherwise it is
@@ -280,7 +280,7 @@ class FeatureSelector(SelectorMixin, MarginClassifier):
         Parameters
         ----------
         X : array, sparse matrix, data frame or dask collection of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------

@@ -45,7 +45,7 @@ class FoldModel(ClassifierMixin, BaseEstimator):
 
     @property
     def support_(self) -> Indices:
-        """The features with a nonzero coefficient; with a kernel, the positions of the training points."""
+        """The features with a nonzero coefficient; with a kernel, the indices of the training points kept."""
         if isinstance(self.decisions, KernelDecisions):
             return self.decisions.inputs.columns
         return np.flatnonzero(self.coef_.any(axis=0))
@@ -81,9 +81,10 @@ class CrossValidation:
     widths and supports are estimated from the training rows of the fold alone. Neither training rows nor
     decision values are kept; decision values are computed again when they are needed.
 
-    `model_at(fit, row, column)` returns the model for the C at `row` and the k at `column`, which the scorer
-    is called with. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. The model is
-    scored again when all folds are fitted, with a `calibration_` from the test rows of the other folds.
+    `model_at(fit, row, column)` returns the model for the C at `row` and the k at `column`, with which the
+    scorer is called. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. Scoring
+    then starts again when all folds are fitted; each model gets a `calibration_` from the test rows of the
+    other folds.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class CrossValidation:
         return [fit.decisions(row, column) for fit in self.fits]
 
     def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
-        """Return a calibration for each entry of `left_out`, a fold whose test rows are not used, or None."""
+        """Return a calibration per entry of `left_out`: the fold whose test rows it does not use, or None."""
         return self.folds.calibrate(self.decisions(row, column), left_out)
 
     def _score_by_probabilities(self) -> list[Matrix]:
@@ -168,7 +169,7 @@ class CrossValidated(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            As for the estimator with a single k.
+            As for the estimator with a single k, `SparseSVC` or `KernelSparseSVC`.
         y : array-like of shape (n_samples,)
             The classes, two or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -225,7 +226,7 @@ class CrossValidated(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------
@@ -240,7 +241,7 @@ class CrossValidated(MarginClassifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            With the features of the training data.
+            Samples with the features of the training data.
 
         Returns
         -------
@@ -317,8 +318,8 @@ class SparseSVCCV(LinearClassifier, CrossValidated):
         The highest mean score over all folds of all repeats (ties go to the smaller k, then to the smaller
         C); or the smallest k whose mean score is within one standard error, or within `tolerance`, of the
         highest. Standard errors are those of Nadeau and Bengio, which account for the training rows that
-        folds and repeats have in common; for proportions such as the accuracy they are at least as large as
-        the number of rows implies.
+        folds and repeats have in common; for scores that are proportions, such as the accuracy, they are at
+        least those of a proportion of all tested rows.
     tolerance : float, default=0.01
         With ``selection="tolerance"``, the loss of score that is accepted for fewer features.
     verbose : int, default=0
@@ -354,7 +355,8 @@ class SparseSVCCV(LinearClassifier, CrossValidated):
         The models of all values of k at `C_`, fitted to all samples; that of `k_` is the final model.
     calibration_ : Calibration or None
         The map from decision values to probabilities; its `slopes` and `offsets` have one entry per binary
-        classifier. None if a class is in no test fold.
+        classifier, except that `slopes` is a matrix for one versus rest with more than two classes. None if a
+        class is in no test fold.
     n_splits_ : int
         The number of folds, over all repeats.
     coef_, intercept_, scale_, classes_, support_, n_iter_, objective_, solutions_

@@ -15,7 +15,7 @@ from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT, Solver
 
-# Attributes of feature selectors. Kernel models lack them; reading one raises an error that explains why.
+# Attributes of feature selectors, which kernel models lack; reading one raises an error that says why.
 SELECTOR_ATTRIBUTES = {
     "coef_", "fit_transform", "get_feature_names_out", "get_support", "inverse_transform", "set_output",
     "summary", "transform",
@@ -98,8 +98,9 @@ class KernelSparseSVC(KernelClassifier, SingleModel):
 
         1/(2n) sum_i s_i max(0, 1 - y_i (sum_j y_j alpha_j K(x_i, x_j) + b))^2 + lam/2 ||alpha||^2
 
-    subject to at most k nonzero alpha_j, with lam = 1/(2 C n) and n the sum of the weights. Only the points
-    with nonzero alpha are stored, and a prediction needs one kernel value for each of these points.
+    subject to at most k nonzero alpha_j. The weights s_i and lam = 1/(2 C n) are those of
+    :class:`~kmargin.SparseSVC`. Only the points with nonzero alpha are stored, and a prediction needs one
+    kernel value for each of these points.
 
     Parameters
     ----------
@@ -124,14 +125,14 @@ class KernelSparseSVC(KernelClassifier, SingleModel):
         As in :class:`~kmargin.SparseSVC`.
     shared : bool, default=True
         With more than two classes: whether the binary classifiers share one set of k points, from all
-        classes, so that the whole model keeps at most k; otherwise each classifier has its own k points, from
-        its own classes.
+        classes, so that the whole model keeps at most k. Otherwise each classifier has k points of its own,
+        from the classes that it separates.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     cache_size : float, default=200
         Megabytes for kernel values, for each binary classifier being fitted. If the kernel matrix is larger,
-        only its first columns are stored, and the others are computed whenever they are needed. In addition
-        the search takes 8 (k + 64) n bytes. The limit does not apply to a precomputed kernel.
+        only its first columns are stored, and the others are computed whenever they are needed. The search
+        takes 8 (k + 64) n bytes in addition, for n samples. The limit does not apply to a precomputed kernel.
     n_candidates : int, "all" or None, default=None
         The number of training points from which a binary classifier chooses the k it keeps; if not all, they
         are a random sample. None means all points if their kernel matrix fits into `cache_size`, otherwise as

@@ -38,8 +38,8 @@ def make_summary(
 ) -> "pd.DataFrame":
     """Return a data frame with the coefficients, weights and drop costs of each chosen feature, one per row.
 
-    The features with the largest weights (coefficients times `spreads`) are first; without `spreads`, those
-    with the largest coefficients.
+    The features with the largest weights are first: coefficients times `spreads`, the standard deviations of
+    the features. Without `spreads`, those with the largest coefficients are first.
     """
     import pandas as pd
 
@@ -95,7 +95,7 @@ class LinearClassifier(FeatureSelector):
         feature; and with ``standardize=True`` `weight`, the coefficient times the standard deviation of the
         feature, which can be compared between features. A feature that is always in has a row even if its
         coefficients are zero. Without weights the rows are in the order of the coefficients, which depends on
-        the units of the features.
+        the scales of the features.
 
         Given the training data, there is always a `weight`, and three more columns, which take two fits per
         feature: `cost_without`, the relative rise of the objective when the feature (or its group) is left
@@ -163,7 +163,7 @@ class LinearClassifier(FeatureSelector):
         procedure = Procedure(solver, self.n_jobs, self.random_state)
         C = self.C_ if "C_" in vars(self) else self.C  # C_ was chosen by cross-validation
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # otherwise each of the many refits would warn
+            warnings.simplefilter("ignore", UserWarning)  # otherwise each of many refits could warn
             worths = find_stand_ins(blueprint, samples, C, self._columns(), procedure, n_best=1)
         return spreads, worths
 
@@ -176,7 +176,7 @@ class LinearClassifier(FeatureSelector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
-        # Solvers that only need products with X accept sparse matrices, and arrays on a device.
+        # Solvers that need only products with X accept sparse matrices, and arrays on a device.
         tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -211,9 +211,9 @@ class SparseSVC(LinearClassifier, SingleModel):
 
         1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + lam/2 ||w||^2     subject to ||w||_0 <= k
 
-    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. The weights s_i are
-    sample weight times class weight, scaled to sum to n; in lam, n is the sum of the weights
-    themselves. C thus has exactly the meaning it has in scikit-learn's LinearSVC.
+    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. The weights s_i are sample weight
+    times class weight, scaled so that their sum is the number of samples n; in lam, n is their sum before
+    this scaling. C thus has exactly the meaning it has in scikit-learn's LinearSVC.
 
     Parameters
     ----------
@@ -230,8 +230,9 @@ class SparseSVC(LinearClassifier, SingleModel):
         the rest.
     shared : bool, default=True
         With more than two classes: whether the binary classifiers share one set of features, so that the
-        whole model uses at most k; otherwise each has its own k features, as in the paper. Shared features
-        minimise the unweighted sum of the objectives of all binary classifiers, whatever their samples.
+        whole model uses at most k. Otherwise each classifier has k features of its own, as in the paper.
+        Shared features minimise the sum of the objectives of all binary classifiers, each with the same
+        weight, even if their numbers of samples differ.
     groups : list of labels, list of lists, dict or None, default=None
         Features that enter and leave the model together; k then counts groups. Give a label for each feature,
         or lists of names or indices; a feature in no list is a group of its own.
@@ -240,8 +241,9 @@ class SparseSVC(LinearClassifier, SingleModel):
         names, indices, a mask, or group labels that are strings. Keeping a feature keeps its whole group;
         avoiding a feature removes it from its group.
     signs : list, dict or None, default=None
-        1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either: for each
-        feature, or by name or index. With more than two classes this applies to every binary classifier.
+        1 for a feature whose coefficients may not be negative, -1 for not positive, 0 for either. A list has
+        an entry for each feature, a dict is by name or index. With more than two classes the signs apply to
+        every binary classifier.
     standardize : bool, default=False
         Scale the features to (weighted) mean 0 and variance 1. `coef_` is in the original units; `summary`
         also has the coefficients of the scaled features, as `weight`. A sparse X stays sparse.
@@ -270,11 +272,11 @@ class SparseSVC(LinearClassifier, SingleModel):
         Indices of the features with a nonzero coefficient in at least one binary classifier. `get_support`
         also includes chosen groups and kept features whose coefficients are zero.
     n_iter_ : ndarray of shape (n_machines,)
-        Newton steps of the search, or inner iterations of the annealing.
+        The number of Newton steps of the search, or of inner iterations of MM or SD.
     objective_ : ndarray of shape (n_machines,)
         The minimised objective of each binary classifier.
     solutions_ : tuple of Solution
-        The solver's result for each binary classifier, with the reason why the solver stopped.
+        The result of the solver for each binary classifier, with the reason why the solver stopped.
     scale_ : ndarray of shape (n_features,)
         Only with ``standardize=True``: the standard deviations of the features, 1 for a constant feature.
     n_features_in_ : int

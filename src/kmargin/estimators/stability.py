@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 
 DEFAULT_K = 10
-C_DIVISOR = 2000  # the default C is inversely proportional to this; a larger number means a stronger ridge
+C_DIVISOR = 2000  # the 2000 in `stability_C`; a larger number means a stronger ridge
 LARGEST_C = 1.0  # upper limit of `stability_C`, the default C of SparseSVC
 
 
 def stability_C(n_samples: int, n_features: int) -> float:
     """Return a C that suits stability selection, for features of variance 1.
 
-    The more features there are per row of a half, the more a fit depends on chance, and the stronger is the
-    ridge that works best. C is m² / (2000 p) for halves of m rows and p features, but at most 1; this rule
-    was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+    The more features there are per row of a half, the more a fit depends on the choice of rows, and the
+    stronger is the ridge that works best. C is m² / (2000 p) for halves of m rows and p features, but at most
+    1; this rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
 
     Parameters
     ----------
@@ -107,13 +107,14 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
 
     Complementary pairs stability selection (Shah and Samworth, 2013): `n_pairs` times the rows are split at
     random into two halves, each with half of the rows of every class, and a model with at most k features is
-    fitted to each. A feature is stable if the proportion of halves that select it is at least ``threshold_``.
-    By default this is the lowest threshold at which at most one feature is expected to be stable by chance.
+    fitted to each half. A feature is stable if the proportion of halves that select it is at least
+    ``threshold_``, by default the lowest threshold at which at most one feature is expected to be stable by
+    chance.
 
-    `bounds_` limits the expected number of features that are stable by chance. These are stable features of
-    *low selection probability*: a fit to a random half selects them with a probability of at most ``q_``
-    divided by the number of features, that is, no more often than a random choice would. The bounds do not
-    cover features without an effect that are selected often because they are correlated with others.
+    `bounds_` has upper bounds on the expected number of features that are stable by chance. These are stable
+    features of *low selection probability*: a fit to a random half selects them with a probability of at most
+    ``q_`` divided by the number of features, that is, no more often than a random choice would. The bounds do
+    not cover features without an effect that are selected often because they are correlated with others.
 
     Parameters
     ----------
@@ -132,10 +133,10 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         The least selection frequency of a stable feature: above 0.5, at most 1. "auto" is the lowest
         threshold for which `bound` is at most `max_false`.
     max_false : float, default=1.0
-        The expected number of features selected by chance that ``threshold="auto"`` allows.
+        The expected number of features stable by chance that ``threshold="auto"`` allows.
     bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
-        The bound that "auto" uses. "worst_case" always holds; the others assume something about the
-        distribution of the number of halves that select a feature, see :func:`~kmargin.stability_bounds`.
+        The bound that "auto" uses. "worst_case" always holds; the other two make assumptions about how often
+        a feature is selected by chance, see :func:`~kmargin.stability_bounds`.
     standardize : bool, default=True
         Scale the features of each half to variance 1, using the rows of this half alone.
     n_jobs : int or None, default=None
@@ -159,8 +160,8 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
     n_candidates_ : int
         Number of features (or groups) to select from, without those that are always or never in.
     threshold_ : float
-        The least selection frequency of a stable feature: `threshold`, rounded up to whole halves, or the
-        result of "auto".
+        The least selection frequency of a stable feature: `threshold`, rounded up to a whole number of
+        halves, or the result of "auto".
     bounds_ : SelectionBounds
         Upper bounds on the expected number of stable features of low selection probability: `worst_case`,
         `unimodal`, `r_concave`.
@@ -254,7 +255,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         return self
 
     def bounds_at(self, threshold: float) -> SelectionBounds:
-        """Return upper bounds on the expected number of features selected by chance, at another threshold.
+        """Return upper bounds on the expected number of features stable by chance, at another threshold.
 
         Parameters
         ----------
@@ -275,7 +276,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         Parameters
         ----------
         max_false : float
-            Acceptable expected number of features selected by chance.
+            Acceptable expected number of features stable by chance.
         bound : "worst_case", "unimodal" or "r_concave", default="unimodal"
             The bound to use, an attribute of `bounds_`.
 
@@ -325,10 +326,10 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         needed = needed_halves(self.threshold_, self.n_pairs_)
         stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # features of no unit have index -1
+        return np.append(stable, False)[self._unit_of]  # the last entry is for features in no unit (-1)
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
-        """Fit the model to all halves; set the selection frequencies and `q_`, the mean number of units."""
+        """Fit the model to all halves; set the selection frequencies and `q_`, the mean number selected."""
         seed = validation.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs

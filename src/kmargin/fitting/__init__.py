@@ -1,1 +1,1 @@
-"""Make problems of an estimator's parameters and samples, solve them, and make models of the solutions."""
+"""Turn an estimator's parameters and samples into problems, solve these, and turn solutions into models."""

@@ -12,8 +12,8 @@ from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
-# Absolute rounding error of the exponent of an "rbf" kernel value above which the value is recomputed from
-# x - z, which is slower than from the products of all points.
+# An "rbf" kernel value is recomputed from x - z if the absolute rounding error of its exponent may exceed
+# this. All other values come from a matrix product of all points, which is faster but less accurate.
 EXPONENT_TOL = 1e-9
 
 
@@ -72,8 +72,8 @@ class Kernel:
     def _centered(self, X: Any, points: Any) -> tuple[Any, Any]:
         """For "rbf", subtract the median of the points from X and the points.
 
-        Distances stay the same and lose fewer digits when they are computed from products. The median
-        of integers is exact, so distances between integer vectors have no rounding error.
+        Distances stay the same, and their rounding errors are smaller when they are computed from matrix
+        products. The median of integers is exact, so distances between integer vectors have no error.
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
@@ -96,7 +96,7 @@ class Kernel:
         return K
 
     def quickly(self, X: Matrix, points: Matrix) -> Matrix:
-        """Compute K(x, z) for all rows of X and `points`; for "rbf", by a single matrix product, to be fast.
+        """Compute K(x, z) for all rows of X and `points`; faster than a call for "rbf": one matrix product.
 
         -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
         """
@@ -113,7 +113,7 @@ class Kernel:
             self._checked(left[:, -2], X)
             self._checked(right[:, -1], points)
             K = left @ right.T
-        np.minimum(K, 0.0, out=K)  # K has -gamma times squared distances; rounding can make it positive
+        np.minimum(K, 0.0, out=K)  # here K is -gamma |x - z|^2, which rounding can make positive
         return self._with_exact_distances(self._checked(np.exp(K, out=K), X), X, points)
 
     def _with_exact_distances(self, K: Matrix, X: Any, points: Any) -> Matrix:
@@ -121,8 +121,8 @@ class Kernel:
 
         If gamma |x - z|^2 is computed from products, its rounding error is a small multiple of machine
         epsilon times gamma (|x|^2 + |z|^2), which matters only if some points are far from the others.
-        Values are recomputed from x - z where this error exceeds `EXPONENT_TOL`, except where K is 0 and
-        an error of at most 1 in the exponent leaves it close to 0.
+        Values are recomputed from x - z where this error exceeds `EXPONENT_TOL`. Values of 0 with an error of
+        at most 1 are left as they are, because the exact value is then close to 0, too.
         """
         if callable(self.name) or self.name != "rbf":
             return K
@@ -152,13 +152,13 @@ def _in_doubles(X: Any) -> Any:
 
 
 class KernelInputs:
-    """A function that maps X to the kernel values of its rows with some training points."""
+    """A function that maps X to the matrix of K(x, z), for rows x of X and some training points z."""
 
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
         self.points = points
         self.columns = columns  # the index of each point in the training data
-        self.cache_size = cache_size  # the memory for kernel values at a time, in MB
+        self.cache_size = cache_size  # the memory that kernel values may take at a time, in MB
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.kernel is None:  # X is a precomputed kernel matrix

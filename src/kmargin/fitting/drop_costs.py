@@ -20,7 +20,7 @@ class StandIn(NamedTuple):
     """A unit (feature or group) that can replace one unit of the model while all others stay."""
 
     columns: Indices  # the features of the replacement
-    cost: float  # relative change of the objective after a refit with the replacement; negative is better
+    cost: float  # relative change of the objective by the replacement, after a refit; < 0 if it falls
 
 
 class Worth(NamedTuple):
@@ -46,8 +46,8 @@ def find_stand_ins(
 ) -> list[Worth]:
     """Compute the drop cost and the `n_best` best replacements of each unit of a model.
 
-    A unit is a feature or a group of features; `used` has the features of the model. Units that must always
-    be in the model get no replacements.
+    A unit is a feature or a group of features; `used` holds the indices of the features in the model. Units
+    that must always be in the model get no replacements.
     """
     units = blueprint.units(samples)
     in_use = np.unique(units.unit_of_each_column[used])
@@ -87,7 +87,7 @@ def improve_by_exchanges(
 
 
 def relative_change(value: float, base: float) -> float:
-    """The relative change of an objective from `base` to `value`; infinite if only `base` is zero."""
+    """The relative change of an objective from `base` to `value`; infinite if `base` is 0 but not `value`."""
     if base > 0:
         return value / base - 1
     return 0.0 if value == base else np.inf
@@ -116,9 +116,9 @@ class _ConstrainedFits:
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
     ) -> list[StandIn]:
-        """Return the best replacements of the unit with columns `own` beside the units `always`, best first.
+        """Return the best replacements of the unit with columns `own`, at most `n_best`, the best first.
 
-        Costs are relative to `whole`, the objective of the model that has the unit to replace.
+        The units `always` stay in the model. Costs are relative to `whole`, the objective before the change.
         """
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])

@@ -29,7 +29,8 @@ from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solution import SMALL_COST
 from kmargin.solvers.solver import bare_solution
 
-# A batch has at most this fraction of the remaining tasks per worker. Small batches balance the load better.
+# The size of a batch is this fraction of the remaining tasks per worker, but at least one task. Small batches
+# balance the load better.
 BATCH_SHARE = 1 / 4
 
 # If rounding coefficients to float32 raises the objective by more than this, relatively, they are too large.
@@ -49,13 +50,13 @@ class Procedure(NamedTuple):
 
 @dataclass(frozen=True)
 class GridFit:
-    """Models for every C and k: in its methods, `row` is an index into the Cs and `column` into the ks."""
+    """Models for every C and k; in the methods, `row` is the index of the C and `column` that of the k."""
 
     paths: Sequence[SparsityPath]  # for each C, the models of all k
     designs: Any = None  # the design matrices of the fit; None for a fold, whose rows are not kept
 
     def decisions(self, row: int, column: int) -> Any:
-        """A function from X to the decision values of one model, a column for each binary classifier."""
+        """A function that maps X to decision values of one model, a column for each binary classifier."""
         return self.paths[row].machines(column)
 
 
@@ -71,7 +72,8 @@ def fit_grid(
 ) -> GridFit:
     """Fit to all samples for every C, ascending, and at each C for every k, descending.
 
-    Warns if the solver has not converged for the last C and ``ks[chosen]``, or any k if `chosen` is None.
+    Warns if the solver has not converged for the last C and ``ks[chosen]``. If `chosen` is None, warns if the
+    solver has not converged for at least one k at the last C.
     """
     n_classes = len(samples.classes)
     ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
@@ -88,11 +90,11 @@ def refit(
     column: int,
     procedure: Procedure,
 ) -> GridFit:
-    """Fit the path over the ks at the last C after a cross-validation has chosen that C and ``ks[column]``.
+    """Fit the models of all `ks` at the last of the `Cs`, after the choice of that C and of ``ks[column]``.
 
-    The model of the chosen k is fitted once more without the other Cs and ks, so that it equals the model of
-    an estimator with this C and k. It also replaces models of larger k that have a higher objective. Warns
-    if the solver has not converged for the chosen model.
+    The model of the chosen k is fitted a second time without warm starts from other Cs and ks, so that it
+    equals the model of an estimator with this C and k. If the solver is monotone, this model also replaces
+    those of larger k with a higher objective. Warns if the solver has not converged for the chosen model.
     """
     given = blueprint, [samples], 1, len(samples.classes)
     ((_, designs, grid),) = _solve_parts(*given, Cs, ks, procedure, "refit")
@@ -143,7 +145,7 @@ def _solve_parts(
     procedure: Procedure,
     label: str,
 ) -> Iterator[tuple[Any, Designs, Grid]]:
-    """Solve every C and k on each subset of samples in `parts`; yield subset, designs and solutions."""
+    """Solve every C and k on each subset of samples in `parts`; yield each with its designs and solutions."""
     pairs = class_pairs(n_classes, blueprint.multi_class)
     is_joint = blueprint.shared and len(pairs) > 1
     tasks_of_part = [tuple(pairs)] if is_joint else [(pair,) for pair in pairs]
@@ -170,8 +172,8 @@ def _solve_parts(
 def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int) -> None:
     """Warn if `signs` leaves the first model without features, and if a solver stopped before it converged.
 
-    There is one warning for each status of such a solver. While a fold of a cross-validation is fitted, runs
-    that stopped close to the set of sparse vectors cause no warning.
+    There is one warning for all solutions of status STALLED and one for all of status EXHAUSTED. Fits that
+    scikit-learn's cross-validation makes to a fold do not warn if every such solution is sound.
     """
     has_signs = blueprint.request.signs is not None and blueprint.units(samples).signs.any()
     if has_signs and largest_k > 0 and not any(len(solution.support) for solution in models[0]):
@@ -209,7 +211,7 @@ def solve_task(
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
 ) -> Grid:
-    """Solve a task for every C and k; coefficients are in the units and the precision of the user's X."""
+    """Solve a task for every C and k; coefficients have the scale and the precision of the user's X."""
     designs, units, binary, ridges = task.designs, task.units, [], []
     for pair in task.pairs:
         one, lams_of_one = designs.problem(pair, Cs)
@@ -260,7 +262,8 @@ def in_single_precision(
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
-            return replace(rounded, status=Status.SETTLED)  # in float32 a swap may lower the objective
+            # after rounding a swap might lower the objective, so the status no longer claims that none does
+            return replace(rounded, status=Status.SETTLED)
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
@@ -284,12 +287,12 @@ def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) 
 
 
 def total(model: tuple[Solution, ...]) -> float:
-    """The sum of the objectives of the binary problems."""
+    """The sum of the objectives of the binary classifiers of a model."""
     return sum(solution.objective for solution in model)
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
-    """Replace a model by that of the next smaller k if, because of rounding, the latter's objective is lower.
+    """Replace a model by that of the next smaller k if the latter has a lower objective, because of rounding.
 
     Both the argument and the result are ordered by descending k.
     """
@@ -311,9 +314,9 @@ def solve_tasks(
     """Yield the solutions of each task for every C and k, in the order of the tasks.
 
     `Cs` ascend and `ks` descend. Solutions must not depend on the number of workers. Therefore one worker
-    solves all values of C of a task, each starting from the supports of the previous C, and BLAS uses one
-    thread if there are several tasks, because with more threads it sums in another order. joblib is asked
-    for threads, since compiled code releases the GIL; the caller may configure another backend.
+    solves a task for all values of C, where each C starts from the supports of the previous one. If there are
+    several tasks, BLAS uses one thread, because more threads would add numbers in another order. joblib is
+    asked for threads, since compiled code releases the GIL; the caller may configure another backend.
     """
     solver, n_jobs, random_state, verbose = procedure
     seed = validation.resolve_seed(random_state)
@@ -325,7 +328,7 @@ def solve_tasks(
         n_jobs = first.designs.default_n_jobs if n_jobs is None else n_jobs
         n_workers = 1 if n_tasks == 1 else effective_n_jobs(n_jobs)
         if n_workers == 1:
-            del first  # frees the rows of the first task, which are not needed once it has been solved
+            del first  # frees the rows of the first task as soon as it has been solved
             on_solution = bar.advance if verbose else None
             for index, task in enumerate(tasks):
                 yield solve_task(task, Cs, ks, solver, np.random.default_rng([seed, index]), on_solution)
@@ -348,8 +351,8 @@ def make_batches(
 ) -> Iterator[tuple[Designs, list[tuple[tuple[Pair, ...], Units | None]], int]]:
     """Yield batches of tasks: their common designs, each task's other fields, the index of the first task.
 
-    The designs are sent to a worker once per batch. Batches are long at first, which saves communication,
-    and single tasks at the end, so that all workers finish at about the same time.
+    The designs are sent to a worker once per batch. Batches are long at first, which saves communication.
+    They become shorter, down to one task, so that all workers finish at about the same time.
     """
     first = 0
     for designs, same in groupby(tasks, key=attrgetter("designs")):

@@ -43,8 +43,8 @@ class LinearDecisions:
     def __call__(self, X: Any) -> Matrix:
         """Return the decision values, one column per binary classifier, in the dtype of X.
 
-        For few samples only the columns with nonzero coefficients are multiplied, as a dense array. The
-        values are then exactly the same for an array and a sparse matrix, and so are the predictions.
+        For few samples (see `MAX_DENSE_ENTRIES`) only the columns with nonzero coefficients are multiplied,
+        as a dense array. Arrays and sparse matrices then give exactly the same values and predictions.
         """
         xp, coef = space_of(X).xp, self.coef
         if space_of(coef) is HOST:
@@ -60,7 +60,7 @@ Models = Sequence[tuple[Solution, ...]]  # for each k, the solution of each bina
 
 @dataclass
 class LinearCoefs(Sequence[Matrix]):
-    """A sequence with the dense coefficients for each k, one row per binary classifier; made on access."""
+    """The coefficients for each k, zeros included, with a row per binary classifier; computed on access."""
 
     solutions: Models
     dtype: Any
@@ -85,7 +85,7 @@ class SparsityPath(Summarized):
     ks : ndarray of int
         The values of k, descending.
     by_k : sequence of arrays of shape (n_machines, n_features)
-        The coefficients for each k, including zeros, computed on access; one row if there are two classes.
+        The coefficients for each k, including zeros, computed on access; a row for each binary classifier.
     coefs : array of shape (n_ks, n_machines, n_features)
         All coefficients, including zeros.
     intercepts : array of shape (n_ks, n_machines)
@@ -101,8 +101,8 @@ class SparsityPath(Summarized):
     n_features_in : int
         The number of features.
     inputs : KernelInputs or None
-        For kernel models, the function from X to its kernel values with the training points in rows
-        ``inputs.columns``, which are multiplied by `coefs`. None for linear models.
+        For kernel models, the function that maps X to its kernel values with the training points of indices
+        ``inputs.columns``; `coefs` has a column for each of these points. None for linear models.
     counted : str
         The plural noun for what k counts, such as "features" or "groups".
     unit_of : ndarray of int or None
@@ -191,7 +191,7 @@ class SparsityPath(Summarized):
         Parameters
         ----------
         position : int
-            The index of that k in `ks`.
+            The index in `ks` of this value of k.
 
         Returns
         -------
@@ -227,10 +227,11 @@ class SparsityPath(Summarized):
         Returns
         -------
         pandas.DataFrame
-            The columns `k`, `machine` (the name of the binary classifier), `objective`, `n_iter`, `status`
-            and `n_nonzero`, its number of nonzero coefficients. For the model of all classifiers with this
-            k, `n_units` is the number of units it uses (what k counts: features, groups or training points)
-            and `n_features_used` its number of features or, with a kernel, training points.
+            A row has `k`, `machine` (the name of the binary classifier) and, for this classifier, `n_nonzero`
+            (the number of nonzero coefficients), `objective`, `n_iter` and `status`. Two more columns refer
+            to all classifiers of this k together, so they are equal in the rows of all these classifiers:
+            `n_units`, the number of units used (what k counts: features, groups or training points), and
+            `n_features_used`, the number of features or, with a kernel, training points used.
         """
         import pandas as pd
 
@@ -273,7 +274,7 @@ class SparsityPath(Summarized):
 
     def _used(self, position: int) -> Indices:
         """The columns of `coefs` with a nonzero coefficient in at least one binary classifier."""
-        if self.inputs is not None:  # in a kernel model, `support` has indices of candidates, not columns
+        if self.inputs is not None:  # `support` indexes the candidate points, not these columns
             return np.flatnonzero(self.by_k[position].any(axis=0))
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 

@@ -15,7 +15,7 @@ _said: list[str] = []  # messages that this process has written, so that none is
 
 
 def announce_compilation(say: Callable[[str], Any]) -> None:
-    """Pass to `say`, once in a process, a notice that functions will be compiled, unless they are cached."""
+    """Call `say` with a notice that functions will be compiled, once per process, unless they are cached."""
     from kmargin.core.jit import has_cached_code  # imported here because importing numba is slow
     from kmargin.solvers.search.panels import try_exchanges
 

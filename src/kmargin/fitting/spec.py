@@ -1,4 +1,4 @@
-"""`Blueprint`: makes problems of an estimator's parameters, and decision functions of their solutions."""
+"""`Blueprint`: turns an estimator's parameters into problems, and their solutions into decision functions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -68,9 +68,9 @@ class Blueprint(ABC):
 
     @abstractmethod
     def problem_units(self, samples: Any, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        """What k counts in the problem for the solver; None: the distinct columns of each binary problem.
+        """The units of the problem that the solver gets; None if each column of a binary problem is a unit.
 
-        `is_joint` says whether several binary problems are solved together with the same features or points.
+        With `is_joint`, one problem holds several binary problems that share their features or points.
         """
 
     @abstractmethod
@@ -87,16 +87,16 @@ class Blueprint(ABC):
 
     @abstractmethod
     def designs(self, samples: Any, k: int = 0) -> Any:
-        """The object that makes the design of each binary problem; k is the largest size of a model."""
+        """The object that makes the design matrix of each binary problem; k is the largest k to be fitted."""
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        """Make the `SparsityPath`, the models for each k, from their solutions and their design matrices."""
+        """Make a `SparsityPath` from the solutions for each k and the `designs` that made their problems."""
 
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` are its other fields."""
+        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` has the other fields."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         intercepts, objectives = np.empty((2, len(models), len(models[0])))
         for at, m in np.ndindex(intercepts.shape):
@@ -154,7 +154,7 @@ class LinearBlueprint(Blueprint):
         return "features" if self.request.groups is None else "groups"
 
     def units(self, samples: Samples) -> Units:
-        """The units that k counts; the request is read once, since it may have a label for each feature."""
+        """The units that k counts, cached, because reading a label for each of many features is slow."""
         known, n_features = vars(self).setdefault("_units", {}), samples.X.shape[1]
         if n_features not in known:
             known[n_features] = self.request.resolve(n_features, self.names)
@@ -199,15 +199,16 @@ CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
 class KernelDesigns(ArrayDesigns):
-    """Makes binary problems with a kernel. A design is K diag(y), where K has a column per candidate point.
+    """Makes binary problems with a kernel.
 
+    A design matrix is K diag(y): K has a column for each candidate point, y the labels of these points.
     Candidates are the points that may get a nonzero coefficient: the distinct training points of the binary
     problem, or a random sample of them if `n_candidates` or the memory budget requires it. Rows are never
     sampled. Without a kernel function, X is the kernel matrix itself and every point is a candidate. Binary
     problems that share their points have the same candidates from all classes, so a classifier of two
     classes may use points of a third.
 
-    Up to `cache_size` MB the matrix is stored; beyond that, its entries are computed when they are needed.
+    A matrix K of at most `cache_size` MB is stored; the entries of a larger one are computed when needed.
     """
 
     def __init__(self, blueprint: "KernelBlueprint", samples: ArraySamples, k: int = 0) -> None:
@@ -330,7 +331,7 @@ class KernelBlueprint(Blueprint):
         return KernelDesigns(self, samples, k)
 
     def make_kernel(self, samples: ArraySamples) -> Kernel | None:
-        """The kernel function, with scales and gamma computed from `samples`; None if it is precomputed."""
+        """The kernel function, with scales and gamma computed from `samples`; None if precomputed."""
         if self.is_precomputed:
             return None
         scaling = samples.unit_variance_scaling(fit_intercept=True) if self.standardize else None

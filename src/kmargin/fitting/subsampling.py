@@ -40,7 +40,7 @@ class Rows:
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
-    """Check the arguments of `fit` and return the rows of positive weight.
+    """Check the arguments of `StabilitySelection.fit` and return the rows of positive weight.
 
     Raises ValueError unless every class has two rows (or groups), one for each half.
     """
@@ -105,9 +105,9 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class Halves:
-    """Iterates over the halves of `n_pairs` random splits of the rows, and a random seed for each half.
+    """The two halves of each of `n_pairs` random splits: yields the rows of a half, with a random seed.
 
-    Halves are drawn when they are needed, and depend only on `seed` and the index of their pair, so that
+    Halves are drawn when they are needed, and depend only on `seed` and the index of their split, so that
     the result is the same for any number of workers.
     """
 
@@ -202,10 +202,7 @@ def selected_by(model: Any, n_features: int) -> Flags:
 
 @contextmanager
 def warnings_told_once(n_halves: int) -> Iterator[None]:
-    """Replace the warnings within the `with` block by one per category.
-
-    This warning has the text of the first one of its category, and says how many there were.
-    """
+    """Replace the warnings of the `with` block by one per category: the first text, and their number."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -217,25 +214,25 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
         warn_caller(texts[0] + more, kind)
 
 
-# The r of the r-concave distributions assumed for the number of pairs of halves in which both select a
-# feature, and for the number of halves that select the feature (Shah and Samworth, 2013).
+# Shah and Samworth (2013) assume r-concave distributions f (for r < 0, f^r is convex), with one r for the
+# number of pairs whose two halves both select a feature, and another for the number of halves that select it.
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-MAX_SLOPE = 60.0  # bound on the |slope| of a distribution p whose powers p^r go from e^slope to e^-slope
+MAX_SLOPE = 60.0  # bound on |slope|, where the powers p^r of a distribution p go from e^slope to e^-slope
 MAX_STEPS = 100  # most Newton or bisection steps for a slope; 100 bisections alone reach rounding error
-NEWTON_TOL = 1e-8  # the iteration for a slope ends after a Newton step this short: convergence is quadratic
+NEWTON_TOL = 1e-8  # the last Newton step for a slope is at most this long: convergence is quadratic
 BISECTION_RTOL = 1e-15  # a bisection for a slope ends at an interval of this length times MAX_SLOPE
 THRESHOLD_TOL = 1e-9  # rounding error to subtract from 2 * n_pairs * threshold before it is rounded up
 
 
 class SelectionBounds(NamedTuple):
-    """Bounds on the expected number of features that a stability selection finds by chance.
+    """Bounds on the expected number of features that are stable by chance in a stability selection.
 
     Attributes
     ----------
     worst_case : float
         The bound that holds without assumptions.
     unimodal : float
-        The bound if the number of halves that select a feature by chance has a unimodal distribution.
+        The bound for unimodal distributions of the number of pairs whose two halves both select a feature.
     r_concave : float
         The bound under an assumption that is stronger than unimodal and weaker than log-concave.
 
@@ -250,7 +247,7 @@ class SelectionBounds(NamedTuple):
 
 
 def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int = 50) -> SelectionBounds:
-    """Bound the expected number of features that a stability selection finds by chance.
+    """Bound the expected number of features that are stable by chance in a stability selection.
 
     Parameters
     ----------
@@ -267,8 +264,9 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     -------
     SelectionBounds
         Bounds on the expected number of stable features among those that are selected on a random half with a
-        probability of at most q / n_features: `worst_case` always holds; `unimodal` and `r_concave` hold if
-        the number of halves (or pairs) that select such a feature has a distribution of that kind.
+        probability of at most q / n_features. `worst_case` always holds. `unimodal` assumes that the number
+        of pairs whose two halves both select such a feature has a unimodal distribution, `r_concave` that
+        this number and the number of halves that select the feature have r-concave distributions.
 
     Examples
     --------
@@ -294,7 +292,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
 
 
 def needed_halves(threshold: float, n_pairs: int) -> int:
-    """How many of the 2 `n_pairs` halves must at least select a feature for it to be called stable."""
+    """The least number of the ``2 * n_pairs`` halves that must select a feature to make it stable."""
     return max(n_pairs + 1, int(np.ceil(2 * n_pairs * threshold - THRESHOLD_TOL)))
 
 
@@ -305,14 +303,14 @@ def stability_k(
     n_pairs: int = 50,
     bound: str = "unimodal",
 ) -> int:
-    """Return the largest k for which at most `max_false` features are expected to be selected by chance.
+    """Return the largest k for which at most `max_false` features are expected to be stable by chance.
 
     Parameters
     ----------
     n_features : int
         The number of features, or of groups if groups are selected.
     max_false : float, default=1.0
-        Acceptable expected number of features selected by chance.
+        Acceptable expected number of features stable by chance.
     threshold : float, default=0.9
         The least selection frequency of a stable feature; above 0.5, at most 1.
     n_pairs : int, default=50
@@ -344,8 +342,8 @@ def stability_k(
 def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
     """An upper bound on P(X >= n_both) for a unimodal count X in 0, ..., B with mean theta^2 B, B = n_pairs.
 
-    The result is 1 where no better bound is known. Otherwise the bound is attained by a mixture of 0 and the
-    uniform distribution on 0, ..., b, whose tail theta^2 B * 2 (b - n_both + 1) / (b (b + 1)) is
+    The result is 1 where no better bound is known. Otherwise the bound is attained by a mixture of X = 0 and
+    the uniform distribution on 0, ..., b, whose tail theta^2 B * 2 (b - n_both + 1) / (b (b + 1)) is
     largest at b = min(2 n_both - 1, B).
     """
     tau = 0.5 + n_both / (2 * n_pairs)

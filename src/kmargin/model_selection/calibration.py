@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax, softmax
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.labels import class_pairs, label_rows
 
-TILE = 2**21  # largest number of entries of a temporary array; sums over rows are taken a few rows at a time
+TILE = 2**21  # largest number of entries of a temporary array: it limits the rows summed at a time
 
 
 class UnseenRows(NamedTuple):
@@ -22,9 +22,9 @@ class UnseenRows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """The rows that calibrate each binary classifier: arrays with an entry per pair of classifier and row."""
+    """The rows that calibrate each binary classifier; arrays have an entry for each classifier and row."""
 
-    rows: UnseenRows
+    rows: UnseenRows  # all rows, not divided among classifiers
     classifier: Indices  # the index of the binary classifier
     values: Vector  # the decision value of that classifier
     codes: Indices  # the class of the row
@@ -32,7 +32,7 @@ class Pieces(NamedTuple):
 
 
 def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
-    """Select the rows of each binary classifier: those of its pair of classes, or all for one versus rest."""
+    """Select the rows of each binary classifier: those of its two classes, or all for one versus rest."""
     every = np.arange(len(rows.codes))
     own = [label_rows(rows.codes, pair)[0] for pair in class_pairs(n_classes, multi_class)]
     rows_of_each = [every if at is None else at for at in own]
@@ -42,13 +42,13 @@ def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
 
 
 class Setting(NamedTuple):
-    """Constants of all Newton steps of a calibration: class weights, and the scales of decision values."""
+    """What all Newton steps of a calibration share: class weights, and moments of the decision values."""
 
     n_classes: int
     multi_class: str
     totals: Vector  # the sum of the sample weights of each class
     mean: Vector  # mean decision value of each binary classifier
-    scale: Vector  # 1 / standard deviation of the decision values of each binary classifier; 0 if constant
+    scale: Vector  # 1 / standard deviation of the decision values of each classifier; 0 if they are constant
 
     @property
     def is_joint(self) -> bool:
@@ -56,7 +56,11 @@ class Setting(NamedTuple):
         return self.n_classes > 2 and self.multi_class == "ovr"
 
     def targets(self) -> tuple[Vector, Vector]:
-        """Platt's target probabilities of the positive class: for rows of that class, and for other rows."""
+        """Platt's target probabilities of the positive class: for rows of that class, and for other rows.
+
+        Both vectors have an entry for each class that the row may have. Platt adds to each class two rows of
+        weight 1, one for either label; here their weight is 1 divided by the number of pairs of classes.
+        """
         pseudo = 2 / (self.n_classes * (self.n_classes - 1))
         whole = self.totals + 2 * pseudo
         return (self.totals + pseudo) / whole, pseudo / whole
@@ -82,8 +86,9 @@ def second_moments(pieces: Pieces, n_classifiers: int, mean: Vector) -> Vector:
 def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
     """The negative log-likelihood of the sigmoid of each binary classifier, with gradient and Hessian.
 
-    `theta` and the result have a row for each classifier. A row of `theta` is (slope, offset); of the result:
-    value, gradient, and the entries (slope, slope), (slope, offset), (offset, offset) of the Hessian.
+    `theta` and the result have a row for each classifier. A row of `theta` is (slope, offset). A row of the
+    result has the value, the gradient, and the entries of the Hessian for (slope, slope), (slope, offset) and
+    (offset, offset).
     """
     _, classifier, values, codes, weights = pieces
     own, other = setting.targets()
@@ -123,8 +128,8 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
     """The negative log-likelihood of a softmax whose logits use the decision values of all classifiers.
 
     `theta` holds the matrix of slopes, a row for each binary classifier and a column for each class, then
-    the offsets. The result is one vector: the value, then for each coefficient its entry of
-    the gradient and its row of the Hessian.
+    the offsets. The result is one vector: the value, then for each entry of `theta` its entry of the gradient
+    and its row of the Hessian.
     """
     rows, n = pieces.rows, setting.n_classes
     theta, size = theta.reshape(n + 1, n), n * (n + 1)
@@ -153,12 +158,12 @@ def _totals(codes: Indices, n: int, terms: Vector) -> Vector:
 
 
 MAX_NEWTON_STEPS = 100  # safety cap of each Newton minimisation
-CLOSE = 1e-12  # Newton's method stops after a step whose predicted decrease per row is at most this
+CLOSE = 1e-12  # Newton's method ends when gradient' Hessian^-1 gradient, per row, is at most this
 RIDGE = 1e-14  # this times the number of rows is added to a Hessian's diagonal, so that it is not singular
 MIN_OFFSET_GAIN = 1.92  # an offset must raise the log-likelihood by this: half the 95 % point of chi-squared
-MIN_SPREAD = 1e-12  # a standard deviation up to this times the mean (at least 1) counts as 0
-MAX_WEIGHT = 1e100  # if sample weights are larger, all are scaled down, because their sums might overflow
-OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridge on slopes: for the classifier's own class, for the other classes
+MIN_SPREAD = 1e-12  # a standard deviation of at most this times max(1, |mean|) counts as 0
+MAX_WEIGHT = 1e100  # if a sample weight exceeds this, all are scaled down, because their sums might overflow
+OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridges on a classifier's slopes: for its own class, for other classes
 MOST_MIXED = 40  # with more classes than this, each decision value enters only the logit of its own class
 MAX_SYSTEM_ENTRIES = 2**20  # most matrix entries of the linear systems solved at a time, to bound memory
 
@@ -176,10 +181,10 @@ class Calibration:
     Attributes
     ----------
     slopes, offsets : ndarray of shape (n_classifiers,)
-        The decision value of a binary classifier times its slope, plus its offset, is the log-odds of its
-        two classes. These slopes are never negative. With more than two classes and one versus rest,
-        `slopes` has shape (n_classifiers, n_classes), and the softmax of ``decisions @ slopes + offsets``
-        gives the probabilities of the classes.
+        With two classes, or one versus one, the decision value of a binary classifier times its slope (never
+        negative), plus its offset, is the log-odds of its second class against its first. With more than two
+        classes and one versus rest, `slopes` has shape (n_classifiers, n_classes), and the softmax of
+        ``decisions @ slopes + offsets`` gives the probabilities of the classes.
     """
 
     slopes: Vector | Matrix
@@ -213,7 +218,7 @@ def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> 
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """Fit a calibration by Newton's method; `ask(function, *args)` sums a function over blocks of rows."""
+    """Fit a calibration by Newton's method; `ask(function, *args)` adds up `function` over blocks of rows."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -244,7 +249,7 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """Slope and offset of each binary classifier; the offset is 0 unless it raises the likelihood clearly."""
+    """Slope and offset of each binary classifier; an offset needs a gain of `MIN_OFFSET_GAIN`."""
     zeros = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     unshifted = _without_offsets(ask, setting._replace(mean=zeros)), zeros
@@ -266,8 +271,8 @@ def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
 
     pairs = np.array(class_pairs(setting.n_classes, setting.multi_class))
     slopes, offsets = minimise(sums, np.zeros((len(pairs), 2)), float(setting.totals.sum())).T
-    # The likelihood is concave: where the best slope is negative, the best slope >= 0 is 0, and the offset is
-    # then the log-odds of the sums of the target probabilities.
+    # The log-likelihood is concave, so where the best slope is negative, the best slope >= 0 is 0. The best
+    # offset is then the log-odds of the mean target probability.
     own, other = setting.targets()
     negative, positive = setting.totals[pairs].T
     first_total = negative * own[pairs[:, 0]] + positive * other[pairs[:, 1]]
@@ -294,8 +299,8 @@ def _fit_softmax(
 ) -> Vector:
     """Slopes and offsets of a softmax over all classes, for standardised decision values.
 
-    `sums_of`, the function to minimise, is `softmax_sums` or `mixed_softmax_sums`. Half of the squared
-    parameters times `ridge` is added to it. `start` has the starting values of the parameters.
+    The parameters minimise `sums_of` (`softmax_sums` or `mixed_softmax_sums`) plus half the sum of their
+    squares times `ridge`, which has an entry for each parameter. `start` holds their starting values.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
 
@@ -312,7 +317,8 @@ def _fit_softmax(
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
     """Minimise several smooth convex functions at a time by Newton's method, a row of `theta` for each.
 
-    `sums` returns all values, gradients and Hessians. A step is halved until it lowers the value enough.
+    `sums` returns all values, gradients and Hessians. A step is halved until it satisfies Armijo's rule. The
+    tolerance is proportional to `n_rows`, because the functions are sums over rows.
     """
     values, gradients, hessians = sums(theta)
     for _ in range(MAX_NEWTON_STEPS):
@@ -334,7 +340,7 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
 
 
 def couple(pairwise: Matrix, n_classes: int) -> Matrix:
-    """The probabilities of all classes from those of pairs of classes.
+    """Combine probabilities within pairs of classes into probabilities of all classes (Wu, Lin and Weng).
 
     `pairwise` has a column for each pair of classes i < j: P(j | i or j), the probability of the second. The
     result p minimises the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among p that sum to 1.

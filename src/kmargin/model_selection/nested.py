@@ -67,7 +67,7 @@ class ScoredRows(NamedTuple):
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def shares(self, folds: Sequence[Fold]) -> Vector:
-        """Each fold's weight in the mean score: that of its test rows for the accuracy, otherwise equal."""
+        """The weight of each fold in the mean score: for accuracy that of its test rows, otherwise equal."""
         totals = np.ones(len(folds))
         if self.is_accuracy:
             totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
@@ -97,13 +97,13 @@ class OuterResult(NamedTuple):
 
     score: float
     predicted: np.ndarray
-    decisions: Matrix | None  # decision values; probabilities if the model has none; None without either
+    decisions: Matrix | None  # decision values, otherwise probabilities; None if the model has neither
     chosen: dict[str, Any]  # the k and C that the model chose; empty for a model that does not choose
     support: Indices  # features (or points) of the model; empty for models without `support_`
 
 
 def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterResult:
-    """Score a fitted model on the test rows of a fold; X has their features (None: those in `rows`)."""
+    """Score a fitted model on the test rows of a fold; X has their features, None means those in `rows`."""
     X = _safe_indexing(rows.X, fold.test) if X is None else X
     last = last_step(model)
     decide = getattr(model, "decision_function", None) or getattr(model, "predict_proba", None)
@@ -132,7 +132,7 @@ def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold
 
 
 def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
-    """Raise ValueError if a class has fewer than `n_folds` rows, or there are fewer groups."""
+    """Raise ValueError if a class has fewer than `n_folds` rows, or there are fewer than `n_folds` groups."""
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < n_folds:
         raise ValueError(
@@ -149,7 +149,7 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
 def permute_labels(
     y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
 ) -> np.ndarray:
-    """Permute the labels: among groups if no group has two different labels, else within each group."""
+    """Permute the labels: among groups if each group has a single label, otherwise within each group."""
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
@@ -170,8 +170,8 @@ def permutation_test(
 ) -> tuple[float, Vector]:
     """The p-value of the score `own`, and the scores for permuted labels.
 
-    `scores_of` computes the score of each vector of labels. The p-value is the proportion of permutations,
-    with the original labels counted as one, that have a score of at least `own`.
+    `scores_of` computes the score of each vector of labels. The p-value is the proportion of permutations
+    that have a score of at least `own`; the original labels count as one of them.
     """
     labels = [permute_labels(rows.y, rows.groups, rng) for _ in range(n_permutations)]
     permuted = np.array(list(scores_of(labels)))
@@ -198,20 +198,20 @@ class HonestScore:
     Attributes
     ----------
     score : float
-        The mean over the outer folds; for the accuracy, the (weighted) proportion of all rows predicted
+        The mean score over the outer folds; for the accuracy, the (weighted) proportion of all rows predicted
         correctly.
     interval : (low, high)
         Confidence interval of the score: Wilson's interval for the accuracy, DeLong's for "roc_auc" with two
         classes, otherwise Student's with the standard error of Nadeau and Bengio.
     guessing : float
-        The score of always predicting the most frequent class, on the same folds; NaN for a custom scorer
-        that cannot score such predictions.
+        The score of a model that knows only the class frequencies, so that it predicts the most frequent
+        class, on the same folds; NaN for a custom scorer that cannot score such a model.
     scores : ndarray
         The score of each outer fold; the folds of the repeats follow one another.
     chosen : list of dict
-        For each outer fold, the `k` and `C` that its model chose, if it has them.
+        For each outer fold, the `k` and `C` that its model chose; empty for a model that does not choose.
     supports : list of ndarray
-        For each outer fold, the features (or points) of its model, if it has them.
+        For each outer fold, the features (or points) of its model; empty for models without `support_`.
     predicted : ndarray of shape (n_samples,)
         The class predicted for each row in the first repeat, by a model that was not fitted to this row. For
         rows in no test fold (see `tested`) it is the most frequent class.
@@ -223,9 +223,10 @@ class HonestScore:
         unequal size, where always predicting the largest class scores high. There it is the area under the
         ROC curve ("roc_auc"), or with more than two classes the balanced accuracy ("balanced_accuracy").
     p_value : float or None
-        The proportion of permutations, including the original labels, with a score at least as high.
+        The proportion of permutations of the labels with a score of at least `score`, where the original
+        labels count as one permutation. None without a permutation test.
     permuted : ndarray or None
-        The scores under permuted labels.
+        The score for each permutation of the labels. None without a permutation test.
 
     See Also
     --------
@@ -253,7 +254,8 @@ class HonestScore:
     def is_better_than_guessing(self) -> bool:
         """Whether the p-value is at most 0.05; without permutations, whether `evidence` is above guessing.
 
-        Fewer than 19 permutations are ignored, because their p-value cannot be as small as 0.05.
+        `evidence` is above guessing if its whole interval is. Fewer than 19 permutations are ignored, because
+        their p-value cannot be as small as 0.05.
         """
         if self.p_value is not None and self.judged_by == "permutations":
             return self.p_value <= ALPHA
@@ -329,9 +331,9 @@ def honest_score(
         Any scikit-learn scorer. None means the `scoring` of the model (in a Pipeline, of its last step) if it
         has one, otherwise the accuracy.
     permutations : int, default=0
-        How often the whole procedure is repeated with permuted labels, for a p-value: how often do labels
-        that are independent of X give as high a score? If each of the `groups` has a single label, labels
-        are permuted among groups, otherwise among the rows of each group.
+        How often the whole procedure is repeated with permuted labels, to compute a p-value: the probability
+        of a score at least as high if labels were independent of X. If each of the `groups` has a single
+        label, labels are permuted among groups, otherwise among the rows of each group.
     confidence : float, default=0.95
         Confidence level of the interval.
     sample_weight : array-like or None
@@ -379,7 +381,7 @@ def honest_score(
         return found
 
     def scores_of(labels: list[np.ndarray]) -> Iterator[float]:
-        # Split rows anew for permuted labels: folds stratified by the original labels would lower the scores.
+        # Split rows anew for permuted labels: folds stratified by the original ones would lower the scores.
         labelled = [rows._replace(y=permuted) for permuted in labels]
         folds = [split_outer(each, cv, repeats, seed) for each in labelled]
         jobs = [(each, fold) for each, own in zip(labelled, folds, strict=True) for fold in own]
@@ -416,7 +418,7 @@ def _fit_folds(
 ) -> Iterator[OuterResult]:
     """Fit and score a clone of `model` for each pair (rows, fold) in `jobs`; yield results in this order."""
     with progress_bar(label, len(jobs), verbose) as bar, warnings.catch_warnings():
-        for category in (GridEdgeWarning, RepeatedFeaturesWarning):  # every fold would repeat these warnings
+        for category in (GridEdgeWarning, RepeatedFeaturesWarning):  # otherwise every fold would repeat them
             warnings.simplefilter("ignore", category)
         for result in make_pool(n_jobs)(delayed(_fit_fold)(model, *job) for job in jobs):
             bar.advance()

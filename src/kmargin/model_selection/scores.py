@@ -42,7 +42,7 @@ class RankedRows(NamedTuple):
 
 
 def wilson(rate: float, n: float, z: float) -> Interval:
-    """Wilson's interval, within [0, 1], for a rate observed in n rows; z is a quantile of the normal."""
+    """Wilson's interval, within [0, 1], for a rate observed in n rows; z is a standard normal quantile."""
     rate = min(max(rate, 0.0), 1.0)
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -55,7 +55,7 @@ def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
 
 
 def rate_error(rate: float, n: float) -> float:
-    """The standard error of a rate in n rows: the longer side of Wilson's interval for z = 1; never 0."""
+    """The standard error of a rate in n rows: its distance to the farther end of `wilson`, z = 1, so > 0."""
     low, high = wilson(rate, n, 1.0)
     return max(rate - low, high - rate)
 
@@ -111,7 +111,7 @@ def area_under_roc(
     codes = used if groups is None else np.unique(groups[used], return_inverse=True)[1]
     n_units = len(np.unique(codes))
     error = float(np.linalg.norm(np.bincount(codes, weights=influence)) * np.sqrt(n_units / (n_units - 1)))
-    if error < 1e-12 or not 0 < value < 1:  # a perfect ranking has variance 0, which would be too optimistic
+    if error < 1e-12 or not 0 < value < 1:  # a perfect ranking has variance 0: use Wilson's interval
         smaller = min((own, ~own), key=np.count_nonzero)
         n = effective_number(w[smaller], int(smaller.sum()), None if groups is None else codes[smaller])
         return Estimate(value, rate_interval(value, n, confidence))
@@ -120,7 +120,7 @@ def area_under_roc(
 
 
 def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
-    """For each value, the weighted proportion of `others` that are smaller; equal numbers count half."""
+    """For each value, the weighted proportion of `others` that are smaller; ties count half."""
     order = np.argsort(others, kind="stable")
     totals = np.concatenate([[0.0], np.cumsum(weights[order])])
     below, up_to = (totals[np.searchsorted(others[order], values, side=side)] for side in ("left", "right"))
@@ -130,8 +130,8 @@ def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
 def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> float:
     """Nadeau and Bengio's standard error of the mean difference of two models' scores on the same folds.
 
-    The differences may be equal in all folds by chance. So for scores between 0 and 1, which are taken for
-    proportions of rows, the standard error is at least 1 / `n_rows`.
+    The differences may be equal in all folds by chance. If none exceeds 1 in absolute value, scores are
+    taken for proportions of rows, and the standard error is at least 1 / `n_rows`.
     """
     least = 1 / n_rows if np.abs(differences).max() <= 1 else 0.0
     if len(differences) < 2:
@@ -143,8 +143,9 @@ def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndar
     """Standard errors of mean scores over folds. The first axis of `scores` has the folds of all repeats.
 
     Folds share most of their training rows, and repeats share all rows, so scores are not independent:
-    more repeats do not make the error vanish. The variance of the scores is multiplied by one over the number
-    of folds plus the number of test rows per training row, `test_ratio` (Nadeau and Bengio's correction).
+    more repeats do not make the error vanish. The squared error is the variance of the scores times
+    (1 / n_folds + `test_ratio`), where `test_ratio` is the number of test rows per training row (Nadeau and
+    Bengio's correction).
 
     All folds may have the same score by chance, for example 100 %. So if all scores are between 0 and 1, as
     proportions are, the standard error is at least that of a proportion in `n_rows` rows.
@@ -184,7 +185,7 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
         n = len(weights)
     if weights is None:
         return float(n)
-    relative = weights / weights.max()  # because the squares of very large weights would overflow
+    relative = weights / weights.max()  # the squares of very large weights would overflow
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
@@ -215,7 +216,7 @@ def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups
 
 
 def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
-    """Return one scikit-learn splitter for each repeat of cross-validation.
+    """Return a scikit-learn splitter for each repeat of the cross-validation.
 
     If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, rows
     are not shuffled, unless there are several repeats.
@@ -348,7 +349,7 @@ class ScoreTable:
         return float(self.mean[place]), float(self.error[place])
 
     def at_k(self, column: int) -> "ScoreTable":
-        """The score table of all Cs and a single k, whose position in `ks` is `column`."""
+        """The score table of all Cs and the single k ``ks[column]``."""
         return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:

@@ -37,23 +37,23 @@ from kmargin.paper.protocol import (
 
 PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # no final refit, as in the paper
 RANDOM = {name: type(solver)(start="normal", ending="projection") for name, solver in PENALISED.items()}
-HALF = 0.5  # the sparsity of Figure 1; a little more if the number of features is odd
+HALF = 0.5  # the sparsity of Figure 1; k = p // 2, so for odd p the sparsity is slightly above it
 STARTS_PER_JOB = 25  # random starts in one job, which builds its binary problems only once
 N_TEST = 1000  # number of test rows of the simulated data
-BASE = 500  # in the right side of Figure 2, the number of samples or features that does not vary
+BASE = 500  # number of samples (or features) on the right side of Figure 2, while the other varies
 
 Row = dict[str, Any]  # results of a fit, by columns of `rows.csv` and `seconds.csv`
 
 
 class Experiment(NamedTuple):
-    """A function that lists the jobs of an experiment, and a function that runs one of them."""
+    """A function that lists the jobs of an experiment, and a function that runs one job."""
 
     jobs: Callable[[Settings, Sequence[str], Sequence[str], Sequence[str]], Iterator[Job]]
     run: Callable[[Job, Settings], Iterator[Row]]
 
 
 class Classifiers:
-    """A binary problem for each pair of classes, and the multi-class decisions of their solutions."""
+    """A binary problem for each pair of classes, and the multi-class decisions of the solutions."""
 
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         self.blueprint: Any = LinearBlueprint(shared=False)
@@ -73,7 +73,7 @@ class Classifiers:
     def solve(
         self, solver: Solver, sizes: Sequence[Sequence[int]], rngs: Sequence[np.random.Generator] = ()
     ) -> Iterator[list[Solution]]:
-        """Solve each binary problem for its list of k; for each position in the lists, yield all solutions.
+        """Solve each binary problem for its list of k; yield, position by position, a solution per problem.
 
         MM and SD start from the solution for the previous k, and solve only when the next solutions are
         taken. Exchange searches all k before it yields the first solutions.
@@ -99,7 +99,7 @@ class Classifiers:
         return solutions
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
-        """Measures of convergence and of the classifiers found, as sums or means over the binary problems."""
+        """Measures of convergence and of the classifiers found: sums or means over the binary problems."""
         path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
         self.decide = path.machines(0)
         decisions = self.decide(self.samples.X)

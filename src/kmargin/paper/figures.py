@@ -70,7 +70,7 @@ def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: str, is_log: bool) -> None:
-    """Draw a box for each array at its position. A logarithmic axis shows positive values only."""
+    """Draw a box plot of each array at its position; a logarithmic axis shows only the positive values."""
     kept = [(v[v > 0] if is_log else v, at) for v, at in zip(values, positions, strict=True)]
     kept = [(v, at) for v, at in kept if len(v)]
     if is_log:
@@ -92,7 +92,7 @@ def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: 
 
 
 def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure 2: accuracy, false discovery and omission rates by sparsity, and at the true one by shape."""
+    """Figure 2: accuracy, FDR and FOR against sparsity, and against the data's shape at the true sparsity."""
     mine = rows[rows.experiment == "recovery"].copy()
     shapes = [s for s in settings.shapes if experiments.shape_name(*s) in set(mine.dataset)]
     figure = new_figure(11, 7.8)
@@ -119,7 +119,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], varied: str) -> None:
-    """Draw a measure at the true sparsity against n or p (`varied`); the other of n and p is 500."""
+    """Draw a measure at the true sparsity against n or p (`varied`), while the other of the two is 500."""
     base = experiments.BASE
     sizes_by_name = {
         experiments.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
@@ -141,7 +141,7 @@ def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], 
 
 
 def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
-    """Draw the means of `y` by `x` times `unit` for each solver, with a band of one standard error."""
+    """Draw for each solver the mean of `y` against `unit` times `x`, with a band of one standard error."""
     for solver in SOLVERS:
         group = rows[rows.solver == solver].groupby(x)[y].agg(["mean", "sem"])
         if len(group):
@@ -226,7 +226,7 @@ def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
     return figure
 
 
-DRAWN = {  # by part of the report; each function takes the rows and the settings of a run
+DRAWN = {  # by part of the report; each function is called with the rows and the settings of a run
     "descent": figure_descent,
     "figure1": figure1,
     "figure2": figure2,

@@ -1,4 +1,4 @@
-"""The settings of the paper's experiments, the records of fits and jobs, and the splits into rows."""
+"""The settings of the paper's experiments, the records of fits and jobs, and the splits of rows."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -13,13 +13,13 @@ from kmargin.datasets import TABLE_1, load
 
 SOLVERS = ("mm", "sd", "exchange")  # solvers of this package
 PEERS = ("l2r", "l1r", "svc")  # competitors: LIBLINEAR with L2 or L1 penalty, and LIBSVM
-PROTOCOLS = ("paper", "shuffled")  # how rows are split: in the order of the file, or at random
+PROTOCOLS = ("paper", "shuffled")  # split rows into training and test rows in file order, or at random
 
 DATASETS = tuple(sorted(TABLE_1))  # all data sets of the paper, in the order of its Table 3
 SHIPPED = ("iris", "spiral", "synthetic")  # available without a download
 
 TRUE_SIZE = 50  # number of causal features in the simulation of Figure 2
-GAMMA = 0.5  # gamma of the kernel exp(-gamma d^2) for `spiral`, whose features are z-scores
+GAMMA = 0.5  # of the kernel exp(-gamma * distance ** 2) for `spiral`, whose features are z-scores
 # The solver Exchange is run with a ridge, unlike the paper's problem. All data sets have the same C:
 # with 1, 10 and 100 the mean validation accuracy over the data sets differs by 0.3 points.
 EXCHANGE_C = 10.0
@@ -31,7 +31,7 @@ class Settings:
 
     seed: int = 1903
     n_folds: int = 10
-    n_folds_run: int = 10  # number of the `n_folds` folds that are run; fewer in a quick run
+    n_folds_run: int = 10  # how many of the `n_folds` folds are run; fewer in a quick run
     n_starts: int = 100  # random starts of Figure 1
     n_draws: int = 10  # simulated data sets of each shape in Figure 2
     shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))  # (samples, features)
@@ -93,7 +93,7 @@ class Fit(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Fits that one process runs one after the other, and whose results are saved together."""
+    """Fits that one process runs one after the other; their results are saved together."""
 
     experiment: str
     protocol: str
@@ -149,7 +149,7 @@ def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
 
 
 def whole(data: Data) -> Fold:
-    """The whole training set as one fold without validation rows."""
+    """All training rows as one fold without validation rows."""
     return _scaled(data, data.train, data.train[:0])
 
 
@@ -169,6 +169,6 @@ def fold(data: Data, settings: Settings, number: int) -> Fold:
 
 
 def _scaled(data: Data, train: Indices, validation: Indices) -> Fold:
-    """Scale the data by all rows, as the paper does, or for the shuffled protocol by the training rows."""
+    """Scale the data: by all rows, as the paper does, or in the protocol "shuffled" by the training rows."""
     by = data.X if data.protocol == "paper" else data.X[train]
     return Fold(scale(data.X, by, data.scaling), data.y, train, validation, data.test)

@@ -20,7 +20,7 @@ from kmargin.tables.model_file import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-OPTIONAL = "TCGA-PANCAN-HiSeq"  # run by default only if its file was downloaded before
+OPTIONAL = "TCGA-PANCAN-HiSeq"  # large, so it is run by default only if its file was downloaded before
 WHY_ABSENT = (
     "its archive (72 MB, at UCI) was not available, and is downloaded only with "
     "`--datasets TCGA-PANCAN-HiSeq`"
@@ -42,11 +42,11 @@ COLUMN_TITLES = {
 class Item(NamedTuple):
     """An equation, algorithm, table, figure or section of the paper."""
 
-    name: str  # its number in the paper, or its section if it has none
+    name: str  # the item's number in the paper, such as "Equation 4", or else its section
     what: str
-    functions: tuple[str, ...]  # functions and classes that implement it, without "kmargin."
-    section: str  # section of the report where it is used or shown
-    note: str = ""  # how the code departs from the printed text, if it does
+    functions: tuple[str, ...]  # names of its functions and classes, without "kmargin."
+    section: str  # the section of the report that uses or shows the item
+    note: str = ""  # how the code differs from the paper's text; empty if it does not
 
 
 def read_map() -> tuple[Item, ...]:
@@ -68,7 +68,7 @@ def heading(part: str) -> str:
 
 
 class Duel(NamedTuple):
-    """The results of the solver Exchange on a data set, and of its rival, the better of MM and SD."""
+    """The results of Exchange on a data set, and of its rival: MM or SD, whichever validates better."""
 
     ours: Line
     rival: Line
@@ -80,7 +80,7 @@ class Duel(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """The larger of the noises of the two test accuracies."""
+        """The noise of a difference: the larger noise of the two test accuracies."""
         return max(line.entries["test"].noise for line in self)
 
     @property
@@ -112,7 +112,7 @@ class Verdict:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all folds and data sets were run that are needed to judge the paper's results."""
+        """Whether the paper's results can be judged: all folds and data sets but `OPTIONAL` were run."""
         return not self.is_quick and set(self.absent) <= {OPTIONAL}
 
     @cached_property
@@ -141,7 +141,7 @@ class Verdict:
 
     @property
     def n_won(self) -> int:
-        """The number of data sets on which the test accuracy of Exchange is at least that of its rival."""
+        """The number of data sets on which Exchange tests at most 0.05 points worse than its rival."""
         return sum(duel.gain >= -0.05 for duel in self.duels)
 
     @property
@@ -205,7 +205,7 @@ class Verdict:
 
 
 def _rank(line: Line) -> tuple[float, float]:
-    """Sort key that puts the solver with the highest accuracy first, of equally accurate ones the fastest.
+    """Sort key by descending validation accuracy; equally accurate solvers are ordered by time.
 
     Accuracies are rounded, because means of equal accuracies may differ in the last digits.
     """
@@ -265,7 +265,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
-    """Whether the results that a part of the report shows are there, or the part needs no results."""
+    """Whether a part of the report can be shown: its results are there, or it needs none."""
     needed = {"figure1": "sensitivity", "figure2": "recovery"}
     if part == "descent" or part.startswith("figureS"):
         return True
@@ -281,7 +281,7 @@ def draw(part: str, rows: "pd.DataFrame", settings: Settings) -> dict[str, str]:
 
 
 def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
-    """Figure 3 for each data set; the data set of the paper, or a similar one if it was not run, is first."""
+    """Figure 3 for each data set; that of the paper, or a similar one if that was not run, comes first."""
     present = set(tables.of_crossval(rows, protocol).dataset)
     favourite = next((d for d in (OPTIONAL, "optdigits", "synthetic") if d in present), "")
     order = sorted((d for d in DATASETS if d in present), key=lambda d: d != favourite)
@@ -300,13 +300,13 @@ def is_printed(lines: Sequence[Line], column: str) -> bool:
 
 
 def is_highest(lines: Sequence[Line], line: Line, column: str) -> bool:
-    """Whether a line has the highest number of its data set in a column, to the digits that are shown."""
+    """Whether a line has the highest number among the lines of its data set, in the digits that are shown."""
     highest = max(other.entries[column].value for other in lines if other.dataset == line.dataset)
     return short(line.entries[column].value) == short(highest)
 
 
 def short(value: float) -> str:
-    """A number as text with four digits, or three if it is below 1; with an exponent if it needs one."""
+    """A number as text with four digits, or three if below 1; with an exponent if very small or large."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")

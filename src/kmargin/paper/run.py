@@ -20,7 +20,7 @@ from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, S
 from kmargin.paper.report import OPTIONAL, write_report
 from kmargin.paper.store import Key, Store, locked
 
-# Rows of results are sorted by experiment, protocol, data set and solver, each in the order listed here.
+# The sort order of results: by experiment, then protocol, data set and solver, each in its listed order.
 _ORDERS = (tuple(EXPERIMENTS), PROTOCOLS, DATASETS, (*SOLVERS, *PEERS))
 
 
@@ -39,7 +39,7 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
                 store.append(job, rows)
                 bar.advance(len(rows))
         except KeyboardInterrupt:
-            # The workers have to end before joblib removes their temporary folder.
+            # Workers must end before joblib removes their temporary folder, which they still use.
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
             raise
         except TerminatedWorkerError as error:
@@ -54,13 +54,13 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
     """Run the fits of a job on one core; return the job with a row of results for each fit."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rows of results say which fits converged
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the column `stalled` of the results shows it
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
 
 def beginning(job: Job) -> Job:
-    """A shorter job that calls, and so compiles, every function that `job` needs; the same for all folds.
+    """A shorter job that calls, and so compiles, every function that `job` needs; it is equal for all folds.
 
     Exchange needs its whole path. MM and SD need two fits, because the first one keeps all features.
     """
@@ -88,7 +88,7 @@ def order(key: Key) -> Any:
     return *places, int(replicate), float(parameter)
 
 
-# The experiment whose results each part of the report shows; None for parts that need no results.
+# The experiment whose results each part of the report shows; None for parts that show no results.
 PARTS: dict[str, str | None] = {
     "descent": None,
     "figure1": "sensitivity",
@@ -155,7 +155,7 @@ def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1)
     """Run the jobs whose results are not in the folder `out`, write tables and a page; return its path."""
     settings = request.settings
     jobs = plan(request)
-    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # a missing file ends the run now
+    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # fails now if a file is missing
         protocol.read(dataset, request.protocols[0], settings.seed)
     with locked(out):
         run(jobs, Store(out, settings.to_dict(), request.command), settings, n_jobs, verbose)

@@ -1,7 +1,8 @@
 """The results of the experiments on disk, to which the results of each job are added when it ends.
 
 A folder holds `rows.csv` (a row of results for each fit), `seconds.csv` (the processor time of each fit) and
-`manifest.json` (settings and versions). The same settings give the same `rows.csv`, also if runs are stopped.
+`manifest.json` (settings and versions). The same settings give the same `rows.csv`, even if the run was
+stopped and continued.
 """
 
 import csv
@@ -23,7 +24,7 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # files in the order of writing
+COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # in the order of writing
 FORMAT = 2  # version of the folder's format; since 2, times are measured after a warm-up
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -31,7 +32,7 @@ Key = tuple[str, ...]  # the values of the columns KEYS, which identify a fit
 
 
 class StoreError(RuntimeError):
-    """The folder has files of another kind, other settings, or another run, so nothing is written to it."""
+    """The folder holds files of another kind or settings, or another run writes to it: nothing is written."""
 
 
 class Store:
@@ -63,7 +64,7 @@ class Store:
             self.tables[name] |= found
 
     def finish(self, order: Callable[[Key], Any]) -> None:
-        """Sort all rows by `order` of their keys, and drop the times of fits without a row of results."""
+        """Sort all rows by `order` of their keys; drop times of fits that have no row of results."""
         keys = sorted(self.tables["rows.csv"], key=order)
         for name, columns in COLUMNS.items():
             found = self.tables[name]
@@ -108,7 +109,7 @@ def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None
 
 
 def environment() -> dict[str, Any]:
-    """The computer and the versions of packages, on which results may depend in the last digits."""
+    """The computer and the versions of packages, on which the last digits of results may depend."""
     versions = {name: importlib.metadata.version(name) for name in RECORDED}
     return {
         "python": platform.python_version(),
@@ -130,7 +131,7 @@ def locked(folder: Path) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:
-            pass  # Windows has no fcntl: runs there are not kept apart
+            pass  # Windows has no fcntl: there, two runs may write to the same folder
         except OSError:
             raise StoreError(
                 f"Another run is writing to {folder}. Wait for it, or give another folder with --out."

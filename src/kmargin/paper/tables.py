@@ -38,10 +38,10 @@ NAMES = {"mm": "MM", "sd": "SD", "exchange": "exchange", "l2r": "L2R", "l1r": "L
 
 @dataclass(frozen=True)
 class Entry:
-    """A number of ours, and the number that the paper prints in its place, if any."""
+    """One of our numbers, and the number that the paper prints in the same cell, if it prints one."""
 
     value: float
-    noise: float = 0.0  # differences up to this may come from randomness or rounding
+    noise: float = 0.0  # differences from the paper up to this may come from randomness or rounding
     printed: float | None = None
 
     @property
@@ -58,7 +58,7 @@ class Line:
     solver: str
     parameter: Entry  # the sparsity s in percent, or C
     entries: dict[str, Entry]  # by column
-    is_marked: bool = False  # whether its sparsity is that of the simulated truth
+    is_marked: bool = False  # whether this is the row of the true sparsity of the simulated data
 
     def differing(self) -> dict[str, Entry]:
         """The entries that differ from the printed ones by more than noise."""
@@ -82,7 +82,7 @@ def of_crossval(rows: "pd.DataFrame", protocol: str) -> "pd.DataFrame":
 
 
 def printed_rows(table: str, protocol: str, dataset: str, solver: str) -> list[dict[str, float]]:
-    """The rows that the paper prints for a data set and solver; none for another protocol than "paper"."""
+    """The rows that the paper prints for a data set and solver; none unless the protocol is "paper"."""
     return PUBLISHED.get((table, dataset, solver), []) if protocol == "paper" else []
 
 
@@ -130,7 +130,7 @@ def _selection_table(
             entries = {
                 column: _entry(path if column in TOTALS else chosen, path, column, theirs)
                 for column in columns
-                if column != "objective" or solver != "exchange"  # objectives of Exchange have a ridge
+                if column != "objective" or solver != "exchange"  # objectives of Exchange include a ridge
             }
             unit, ties = 1 if solver in PEERS else 100, _ties(path)
             noise = unit * (max(ties) - min(ties) + 1e-9)
@@ -171,12 +171,12 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
     value = float(group.groupby("replicate")[name].sum().mean())
     theirs = printed.get(name)
     larger = max(value, theirs or 0.0)
-    noise = 1e-3 + 0.25 * larger  # for objectives and distances
+    noise = 1e-3 + 0.25 * larger  # for objectives, losses and distances
     if name == "seconds":
         noise = np.inf
     elif name in ("iterations", "support_vectors"):
         noise = 0.5 * larger
-    elif name == "sparsity":  # the range over parameters that tie with the best
+    elif name == "sparsity":  # also the range over parameters that tie with the best
         tied = path[path.parameter.isin(_ties(path))].groupby("parameter")["sparsity"].mean()
         noise = 2.0 + float(np.ptp(tied))
     elif name in PERCENT:
@@ -187,8 +187,9 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
 def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
     """Two standard errors of the difference between our mean accuracy and the paper's, in percent, plus 0.5.
 
-    The variance of ours over the folds (column `name`) is taken for the paper's as well. For simulated
-    data, which have no files, the test rows differ, too: this adds the variance of a share of `n_test` rows.
+    Our accuracies (column `name`) and the paper's are assumed to have the same variance over folds. Simulated
+    data have no files, so the paper's test rows differ from ours, which adds the variance of an accuracy on
+    `n_test` rows.
     """
     n_folds, entry = group.replicate.nunique(), TABLE_1[group.dataset.iloc[0]]
     variance = float(group[name].var(ddof=1)) / n_folds if n_folds > 1 else 0.0
@@ -199,14 +200,14 @@ def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """The parameters whose accuracy differs from the best by at most a standard error of the difference."""
+    """Parameters whose validation accuracy is within a standard error of the difference to the best."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
     return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])
 
 
 def find_reason(line: Line, column: str) -> str:
-    """The first reason in `reasons.toml` that explains the number in this line and column of a table."""
+    """The first reason in `reasons.toml` that covers this line and column of a table, or `UNKNOWN`."""
     number = {"datasets": line.dataset, "solvers": line.solver, "columns": column}
     covering = (
         reason["text"]
@@ -217,9 +218,9 @@ def find_reason(line: Line, column: str) -> str:
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """For each reason, a text on every number that differs from the paper by more than noise for that reason.
+    """Group the numbers that differ from the paper by more than noise by the reason for the difference.
 
-    Returns pairs of such texts and their reason.
+    Returns a list of pairs: texts that name the numbers, and their reason.
     """
     by_reason: dict[str, list[str]] = {}
     for part, lines in by_part.items():

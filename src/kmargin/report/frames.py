@@ -26,8 +26,8 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
     folds and of random halves of the rows in which the feature was chosen. `cost_without` is the relative
     rise of the objective if the feature (or its group) is left out and the model refitted, `stand_in_cost`
     the rise if `stand_in` replaces it. `weight` is for features scaled to standard deviation 1,
-    `weight_per_unit` for features in the units of the table. More than two classes have a column of weights
-    for each class and for each binary classifier.
+    `weight_per_unit` for features in the units of the table. With more than two classes there is a column of
+    weights for each class and for each binary classifier.
     """
     model, counted = analysis.model, analysis.dataset.counted
     order, frequency = order_features(analysis), _frequency(analysis)
@@ -70,12 +70,15 @@ def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict
 
 
 def _frequency(analysis: Analysis) -> Vector:
-    """The proportion of folds that chose each feature, 0 if it is unknown."""
+    """The proportion of folds that chose each feature; 0 for kernel models, whose folds choose points."""
     return np.zeros(len(analysis.dataset.counted.names)) if analysis.frequency is None else analysis.frequency
 
 
 def order_features(analysis: Analysis) -> Indices:
-    """Indices of the features: groups by descending largest absolute weight, features likewise in a group."""
+    """Sort the features by the largest absolute weight in their group, then by their own; return indices.
+
+    Ties are broken by the frequency in the folds.
+    """
     heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
     frequency, labels = _frequency(analysis), pd.Series(analysis.dataset.counted.labels)
     group = pd.factorize(labels)[0]
@@ -165,7 +168,7 @@ def new_prediction_frame(
 def _predictions(
     columns: dict[str, Any], decisions: Matrix, model: TableModel, probabilities: Matrix | None
 ) -> pd.DataFrame:
-    """A frame of the columns that are not None, followed by decision values and probabilities."""
+    """A data frame of the `columns` that are not None, of decision values, and of probabilities if given."""
     frame = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
     names = [str(name) for name in model.machine.classes_]
     parts = [frame]
@@ -185,7 +188,7 @@ def confusion(analysis: Analysis) -> np.ndarray:
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
-    """A data frame with a row for each k of a path: score, features, and which features enter and leave."""
+    """A data frame with a row for each k of a path: score, features, and units that enter and leave."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
@@ -297,7 +300,7 @@ def results_by_group(analysis: Analysis) -> list[GroupResult]:
 
 
 class Reliability(NamedTuple):
-    """One bin of rows with similar predicted probabilities: the mean probability, the observed frequency."""
+    """A bin of rows with similar predicted probabilities: mean predicted probability, observed frequency."""
 
     predicted: float
     observed: Estimate
@@ -326,7 +329,7 @@ def reliability(analysis: Analysis, n_bins: int = 10) -> list[Reliability]:
 
 
 def calibration_error(analysis: Analysis) -> float:
-    """The mean absolute difference between predicted probabilities and observed frequencies."""
+    """The mean absolute difference of predicted probabilities and observed frequencies, over bins of rows."""
     bins = reliability(analysis)
     errors = [abs(b.predicted - b.observed.value) for b in bins]
     return float(np.average(errors, weights=[b.n_rows for b in bins]))

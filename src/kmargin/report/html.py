@@ -50,12 +50,12 @@ def render(template: str, **values: Any) -> str:
 
 
 def singular(label: str) -> str:
-    """The singular of the label of what k counts: "feature" for "features"."""
+    """The singular of a label of units: "feature" for "features"."""
     return label.removesuffix("s")
 
 
 def with_code(text: str) -> Markup:
-    """Escape a text as HTML, and mark what is between backticks as code."""
+    """Escape a text as HTML, and mark the parts between backticks as code."""
     pieces = str(escape(text)).split("`")
     return Markup("".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(pieces)))
 
@@ -95,7 +95,7 @@ def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # not in matplotlib's font; browsers use another
+        warnings.filterwarnings("ignore", "Glyph")  # matplotlib's font lacks it; browsers use another font
         figure.savefig(
             buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None}, transparent=True
         )

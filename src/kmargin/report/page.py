@@ -44,13 +44,13 @@ from kmargin.tables.analysis import Analysis, Neighbour, Step
 from kmargin.tables.dataset import Dataset
 from kmargin.tables.model_file import PART, replace_file, replace_folder
 
-MAX_ROWS = 60  # most rows of a table on the page; the CSV files have all rows
+MAX_ROWS = 60  # maximum number of rows of a table on the page; the CSV files have all rows
 MAX_TERMS = 12  # a model with more features is not shown as a formula
-MAX_REPLACEMENTS = 3  # most replacements named for a feature
-MAX_BOXES = 9  # most features with box plots
+MAX_REPLACEMENTS = 3  # maximum number of replacements named for a feature
+MAX_BOXES = 9  # maximum number of features with box plots
 MAX_BOX_CLASSES = 12  # with more classes there are no box plots
 BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # ends of whiskers and box, and the median
-N_WORST = 10  # most rows in the table of misclassified rows
+N_WORST = 10  # maximum number of rows in the table of misclassified rows
 LABEL_SHARE = 0.15  # proportion of the height of the score plot that the label of the chosen k needs
 
 
@@ -104,7 +104,7 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 
 def score_strip(analysis: Analysis) -> dict[str, Any] | None:
-    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None if the score is outside."""
+    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None for scores outside it."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     if scoring.startswith("neg_") or not 0 <= assessed.score <= 1:
         return None
@@ -246,7 +246,7 @@ def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
 
 
 def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
-    """Box plots by class of the most important features; `at` has positions in per cent of the plot."""
+    """Box plots by class of the most important features; `at`: quantiles in per cent of the plot's width."""
     names, y = text.class_list(analysis), analysis.dataset.y
     used = [int(j) for j in order_features(analysis) if analysis.model.machine.coef_[:, j].any()]
     if len(names) > MAX_BOX_CLASSES:
@@ -372,7 +372,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
 
 
 def together_text(dataset: Dataset) -> str:
-    """Which rows stay together, so that none is a training row while another is a test row."""
+    """Which rows stay together: in each fold, all of them are training rows or all are test rows."""
     if dataset.groups is None:
         return "none"
     if dataset.roles.grouped_by is None:
@@ -380,7 +380,8 @@ def together_text(dataset: Dataset) -> str:
     return f"by column {dataset.roles.grouped_by}: {count(len(np.unique(dataset.groups)), 'group')}"
 
 
-# Text that a spreadsheet would run as a formula. A sign before mere letters, digits and spaces is harmless.
+# Matches text that a spreadsheet would run as a formula. A sign followed only by letters, digits, spaces,
+# points, commas and signs is harmless.
 _FORMULA = re.compile(r"[=@\t\r\n＝＠]|[+\-＋－](?![\w .,+-]*\Z)")
 
 
@@ -395,7 +396,7 @@ def csv_text(frame: pd.DataFrame) -> str:
     guarded = pd.concat(columns, axis=1) if columns else frame
     guarded.columns = [protect(name) for name in frame.columns]
     text = str(guarded.to_csv(index=False, lineterminator="\n"))
-    if "\r" in text:  # quote all text: a bare carriage return would end the line
+    if "\r" in text:  # quote all text: unquoted, a carriage return would end the line
         text = str(guarded.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
     return text
 
@@ -409,7 +410,7 @@ FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "repo
 
 
 def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) -> None:
-    """Raise InputError if results cannot be written to a folder, before the analysis takes its time.
+    """Raise InputError if results cannot be written to a folder, before the analysis starts.
 
     Results never replace one of the `inputs`, the files that the analysis reads.
     """
@@ -431,7 +432,11 @@ def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) 
 
 
 def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Path | None] = ()) -> None:
-    """Raise InputError if a file, unless it is None, has another ending, cannot be written or is an input."""
+    """Raise InputError if a file to write is not usable; accept None, for no file.
+
+    The path needs one of the `endings` and an existing parent folder, and is neither a folder nor one of the
+    `inputs`, the files that the command reads.
+    """
     if path is None:
         return
     if path.suffix not in endings:
@@ -443,7 +448,7 @@ def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Pat
 
 
 def _check_not_read(path: Path, inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if a file to write is one of those that the command reads."""
+    """Raise InputError if the file to write is one of the files that the command reads."""
     if any(given and given.exists() and path.exists() and path.samefile(given) for given in inputs):
         raise InputError(f"{path} is a file that this command reads. Give another name with --out.")
 
@@ -474,7 +479,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
-    """Plot the cross-validated score by k into a file; without folds, the accuracy on the training rows."""
+    """Plot the score by k to a file: the cross-validated one if there is one, else the training accuracy."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
     figure = html.new_figure(6.4, 4.0)

@@ -18,7 +18,7 @@ SCORE_NAMES = {
     "neg_brier_score": "negative Brier score",
 }
 MAX_NAMES = 12  # largest number of features or groups that a sentence names
-MAX_LISTED = 8  # longer grids are shown as the number of values, the first and the last
+MAX_LISTED = 8  # grids with more values are shown as their number, the first and the last
 
 
 def percent(share: float) -> str:
@@ -26,7 +26,7 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, form: str) -> str:
-    """Format a number, with the typographic minus sign, which is as wide as a plus sign."""
+    """Format a number with a typographic minus sign, as wide as a plus sign, instead of a hyphen."""
     return format(value, form).replace("-", "−", 1)
 
 
@@ -137,7 +137,7 @@ def honesty_text(analysis: Analysis) -> str:
 
 
 def p_value_text(analysis: Analysis) -> str:
-    """The result of the permutation test; empty without one."""
+    """The result of the permutation test; empty if none was requested."""
     assessed = analysis.assessment
     if assessed.p_value is None:
         return ""
@@ -198,7 +198,7 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What the signs beside the names of features mean; empty if no feature shown has a required sign."""
+    """What the signs beside feature names mean; empty if no feature in the table has a required sign."""
     counted, used = analysis.dataset.counted, analysis.model.machine.support_
     is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
     if not any(counted.sign_of(j) for j in is_shown):
@@ -269,7 +269,7 @@ def evidence_text(analysis: Analysis) -> str:
 
 
 def all_features_text(analysis: Analysis) -> str:
-    """The score with all features, and how much is lost with fewer; empty if that was not computed."""
+    """The score with all features, and the loss with fewer; empty if no model with all was fitted."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     cost = assessed.cost_of_sparsity
     if cost is None:
@@ -345,7 +345,7 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, else ""."""
+    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, or ""."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
@@ -373,7 +373,7 @@ def halves_text(analysis: Analysis, feature: int) -> str:
 
 
 def halves_sentence(analysis: Analysis) -> str:
-    """What the column `halves` shows, and which proportion is hardly reached by chance."""
+    """What the column `halves` shows, and how high a proportion chance alone can reach."""
     if analysis.stability is None:
         return ""
     selection, labels = analysis.stability.selection, analysis.dataset.counted.unit_label

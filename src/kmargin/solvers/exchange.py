@@ -31,9 +31,9 @@ class Exchange(Solver):
     Each support is fitted exactly, by Newton steps. The cost of dropping a feature and the gain from adding
     one are computed to second order, with all other coefficients refitted. The least useful features are
     swapped for the most promising ones, many at a time while the objective falls; then single features, in
-    the order of the predicted decrease; then pairs. Along a path each k starts from its neighbours, downwards
-    and upwards, and keeps the best support found. Along a grid of ridges, supports are passed on from strong
-    ridges to weak ones.
+    the order of the predicted decrease; then pairs. On a path, each k is searched from the supports of its
+    neighbours, going down and up the path, and the best support found is kept. On a grid of ridges, from
+    strong to weak, the supports found for one ridge are the starts for the next.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Exchange(Solver):
         How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
         iterated local search to a single fit if there are fewer rows than columns: part of the support is
-        replaced at random and searched again, some hundreds of times, for about .2 s. ``"thorough"``
+        replaced at random and searched again, some hundreds of times, in about 0.2 s. ``"thorough"``
         restarts about ten times as often, also if there are more rows, and tries every swap of one
         feature for another wherever all columns fit into memory: the result is then optimal under single
         swaps, with status `Status.SWAP_OPTIMAL`.
@@ -65,7 +65,7 @@ class Exchange(Solver):
     'SWAP_OPTIMAL'
     """
 
-    # The matrices are small, so threads of BLAS would spend most of their time waiting for each other.
+    # The matrices are so small that threads of BLAS would spend most of their time waiting for each other.
     wants_blas_threads = False
 
     is_monotone = True
@@ -123,7 +123,7 @@ class Exchange(Solver):
                     yield self._solutions(problem, path, path.best(k), alone)
 
     def improve(self, problem: Problem, starts: Sequence[Solution]) -> tuple[Solution, ...]:
-        """Search from the support of given solutions for a better one with as many units.
+        """Search from the support of given solutions for a better support with the same number of units.
 
         Parameters
         ----------
@@ -160,7 +160,8 @@ class Exchange(Solver):
     ) -> tuple[Solution, ...]:
         """For each binary problem, the solution that the search found, or the intercept alone if better."""
         assert found.values is not None
-        # With a ridge, a column and its copy together may be better, but the search never adds a copy.
+        # With a ridge, a column and its copy may be better together than the column alone. The search never
+        # adds a copy, so that not all swaps have been tried.
         all_tried = found.all_tried and not (len(problem.units.copies) and path.lams.max() > 0)
         # Without a panel (a copy of columns of X) most single swaps are not tried: the status is LIMITED.
         in_panel = found.all_tried or found.regime is None or found.regime.takes_panel
@@ -183,7 +184,7 @@ class Exchange(Solver):
     def _with_copies(
         self, problem: Problem, path: SupportPath, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
-        """The solutions with every column, including repeated ones, which the search leaves out."""
+        """The solutions that use all columns, including copies of columns, which the search leaves out."""
         columns = np.sort(np.append(problem.units.columns, problem.units.copies))
         found = self._solutions(problem, path, path.best(problem.units.n_units), alone)
         starts = (replace(start, support=columns, coef=start.dense_coef()[columns]) for start in found)

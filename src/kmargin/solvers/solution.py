@@ -35,8 +35,8 @@ class Regime(Enum):
         return self in (Regime.PANEL, Regime.WORKING_SET)
 
 
-# A rise of the objective by the final projection counts as small up to this value. For comparison, a model
-# without features has an objective of at most 1/2, whatever the data.
+# A rise of the objective by the final projection counts as small if it is at most this value. For comparison,
+# a model without features has an objective of at most 1/2, whatever the data.
 SMALL_COST = 0.01
 
 
@@ -86,9 +86,9 @@ class Ending(Enum):
 
 
 class StepRecord(NamedTuple):
-    """One inner iteration of MM or SD: the iterate beta_m that it ended at.
+    """One inner iteration of MM or SD: the iterate beta_m at which it ended.
 
-    Step 0 is where the descent for a value of rho starts; there the surrogate equals the objective.
+    Step 0 is the start of the descent for a value of rho; there the surrogate equals the objective.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class Solver(Documented, BaseEstimator):
     takes_sparse : bool
         Whether the solver needs only products with X, so that a sparse X stays sparse.
     is_monotone : bool
-        Whether the objective never rises with k, except by rounding, which a fit then corrects.
+        Whether a larger k never gives a higher objective, except by rounding errors, which a fit corrects.
     skips_repeats : bool
         Whether columns that equal an earlier one are left out of the units.
 
@@ -34,7 +34,7 @@ class Solver(Documented, BaseEstimator):
     --------
     Exchange : The default solver.
     MM, SD : The paper's solvers.
-    Solution : What a solver yields.
+    Solution : The result for one binary problem, one k and one ridge.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def check_options(solver: Any, **rules: tuple[bool, str]) -> None:
             raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
 
 
-# If a ridge is larger than this, all coefficients are zero up to rounding, and nothing is searched.
+# With a larger ridge all coefficients are zero up to rounding, and solvers return the intercept alone.
 STRONGEST_RIDGE = 1e100
 
 
@@ -147,7 +147,7 @@ def intercept_only(problem: BinaryProblem) -> Vector:
 
 
 def bare_solution(problem: BinaryProblem, status: Status, regime: Regime | None = None) -> Solution:
-    """The solution for k = 0, the best intercept alone, with the given status; the same for every ridge."""
+    """The solution for k = 0, which is the best intercept alone for every ridge, with the given status."""
     intercept, objective = problem.best_constant()
     return Solution(
         support=np.empty(0, np.intp),

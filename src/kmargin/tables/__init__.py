@@ -1,7 +1,7 @@
 """Read, prepare and analyse tables from files, and save and load models for them.
 
-Every function here raises InputError, with advice in its message, for an input that cannot be used.
-`load_model` and `save_model` need pandas only when they are called.
+An input that cannot be used raises InputError, with advice in its message.
+This module imports pandas only when `load_model` or `save_model` is called.
 """
 
 from pathlib import Path
@@ -22,25 +22,25 @@ def load_model(path: str | Path) -> "TableModel":
     Parameters
     ----------
     path : str or Path
-        The folder that `kmargin fit` wrote, or the file.
+        A model file, or the folder that `kmargin fit` wrote.
 
     Returns
     -------
     TableModel
-        With `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`,
-        `share_seen` (the proportion of given rows that are training rows), `classes_`, `feature_names_in_`
-        and `needed`, the columns that it uses. It finds columns by name, in any order, in pandas, polars or
-        arrow data frames, or in a mapping of columns; numbers may be strings, as read from CSV files. Arrays
-        must have all columns of `feature_names_in_`, in that order.
+        It has `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`,
+        `share_seen` (the share of the rows of X that are training rows), `classes_`, `feature_names_in_` and
+        `needed` (the columns that predictions use). The model finds columns by name, in any order, in pandas,
+        polars or arrow data frames, or in a mapping of columns; numbers may be strings, as read from CSV
+        files. Arrays must have all columns of `feature_names_in_`, in that order.
 
     Raises
     ------
     InputError
-        A ValueError, for a file that is not a model.
+        If the file is not a model. InputError is a ValueError.
 
     See Also
     --------
-    save_model : Saves a model; its example loads it again.
+    save_model : Saves a model; the example there loads it again.
     """
     return _model_file().load(path)
 
@@ -51,13 +51,13 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
     Parameters
     ----------
     model : estimator
-        A fitted SparseSVC, SparseSVCCV, KernelSparseSVC or KernelSparseSVCCV, a pipeline that ends in one
-        after a SimpleImputer or a StandardScaler or both, or the result of `load_model`.
+        A fitted SparseSVC, SparseSVCCV, KernelSparseSVC or KernelSparseSVCCV; a pipeline of a SimpleImputer,
+        a StandardScaler or both, and then one of these; or the result of `load_model`.
     path : str or Path
-        An existing file is replaced as a whole, or left as it was.
+        The file to write. An existing file is replaced completely, or left unchanged if writing fails.
     target : str, default="target"
         Name of the target column: `kmargin predict` compares its predictions with that column if a table has
-        it. A model that was loaded keeps its own target.
+        it. The result of `load_model` keeps the target that it was saved with.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
 
     See Also
     --------
-    load_model : Reads it.
+    load_model : Loads a saved model.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from kmargin.tables.model import TableModel, note_rows
 from kmargin.tables.search import Choice, Settings, TableSearch, choose, resolve_grid
 
 DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
-OUTER = 2**16  # the `repeat` argument that stands for the outer folds; the inner folds have 0, 1, 2 and so on
+OUTER = 2**16  # the `repeat` argument for the outer folds; repeats of the inner folds are 0, 1, 2 and so on
 
 
 class Difference(NamedTuple):
@@ -36,8 +36,8 @@ class Difference(NamedTuple):
 class Assessment(HonestScore):
     """The score on held-out rows, with the decision values and probabilities of all rows.
 
-    Unless `is_nested`, k and C were chosen with the rows that are scored, and the score is too optimistic if
-    there was more than one k or C to choose from.
+    Unless `is_nested`, k and C were chosen with the help of the rows that are scored. The score is then too
+    optimistic if there was more than one k or C to choose from.
     """
 
     is_nested: bool
@@ -65,7 +65,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
     if settings.nested and choice.had_alternatives:
         try:
             found = evaluate_held_out(search, choice, True)
-        except InputError:  # the training rows of an outer fold have too few of a class for inner folds
+        except InputError:  # an outer fold leaves too few training rows of a class for inner folds
             few = f"{search.rare}, too few to choose k and C without those of a fold"
             search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
     found = found or evaluate_held_out(search, choice, False)
@@ -78,7 +78,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
         return found
 
     def highest(searched: CrossValidation) -> float:
-        """The highest mean score: too optimistic, but equally so for the original and permuted labels."""
+        """The highest mean score on the grid: optimistic, but equally for original and permuted labels."""
         columns = slice(None) if settings.k is None else [choice.column]
         return float(searched.scores[:, :, columns].mean(axis=0).max())
 
@@ -115,7 +115,7 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
 
 
 def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Repeat the choice in outer folds; yield each fold, its model, and the test rows as its input."""
+    """Repeat the choice of k and C in each outer fold; yield the fold, its model and scaled test rows."""
     folds = search.folds(OUTER)
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:
@@ -127,7 +127,7 @@ def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, A
 
 
 def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Yield the same as `repeat_search`, for the folds and models from which k and C were chosen."""
+    """Yield the same as `repeat_search`, but for the folds and models with which k and C were chosen."""
     folds: Any = choice.first.folds
     with blame_input():
         calibrations = choice.first.calibrate(choice.row, choice.column, range(len(folds)))
@@ -158,8 +158,8 @@ def measure_stability(
 ) -> Stability:
     """Select the features that models fitted to random halves of the rows use consistently.
 
-    By default k is 10, or half of the features that can be chosen if that is less, and C is `stability_C`.
-    The settings k, ks, Cs and those of the folds are not used; `options` are those of `StabilitySelection`.
+    By default, k is the number of units fixed by --keep plus 10, or plus half of the others if that is less,
+    and C is `stability_C`. k, ks, Cs and folds of `settings` are unused; `options` go to StabilitySelection.
     """
     settings.check()
     counted = dataset.counted
@@ -185,7 +185,7 @@ class Neighbour(NamedTuple):
 
     k: int
     score: float
-    change: Difference  # its score minus that of the chosen k
+    change: Difference  # the score of this k minus that of the chosen k
     enters: list[str]  # features (or groups) that are used with this k, but not with the chosen one
     leaves: list[str]  # features (or groups) that are used with the chosen k, but not with this one
 
@@ -245,7 +245,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         if settings.pairs and leaves_a_choice and not search.is_large:
             try:
                 stability = measure_stability(dataset, settings, choice.k, choice.C, n_pairs=settings.pairs)
-            except InputError as error:  # such as groups of rows that form no halves with every class
+            except InputError as error:  # for example, if no halves of the groups have rows of every class
                 search.notes.append(f"Random halves are left out. {error}")
     in_use = [of_fold.coef.any(axis=0) for of_fold in choice.first.decisions(choice.row, choice.column)]
     return Analysis(
@@ -267,7 +267,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
 def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> tuple[Neighbour, ...]:
     """Compare the next smaller and the next larger k with the chosen k, by score and by features.
 
-    The features are those of a path over k fitted to all rows; for the chosen k, those of the final model.
+    Their features come from a path over k fitted to all rows, those of the chosen k from the final model.
     """
     table, column, used = choice.table, choice.column, dict[int, set[str]]()
     if not model.is_kernel:
@@ -290,7 +290,7 @@ class Step(NamedTuple):
 
     k: int
     features: list[str]
-    units: list[str]  # what k counts: features, or groups of them
+    units: list[str]  # the labels of the units that k counts: features, variables or groups
     training_accuracy: float
     objective: float  # mean over the binary classifiers
     enters: list[str]  # units that the model with the next smaller k does not use
@@ -300,7 +300,7 @@ class Step(NamedTuple):
 
 
 def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> tuple[list[Step], list[str]]:
-    """Fit models for increasing k at one C; return which features enter and leave at each k, and notes."""
+    """Fit models for increasing k at one C; return a step for each k, and notes."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None

@@ -20,9 +20,9 @@ from kmargin.tables.read import MISSING_MARKS, SWAP_MARKS, Table, check_unique, 
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
 CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
-MAX_CATEGORIES = 50  # a text column of more values than this, and than half its rows, is refused
-MAX_STRAYS = 0.1  # texts in at most this share of the rows are mistakes among the numbers of a column
-MAX_CODES = 25  # unless the numbers may be codes: at most this many, or half the rows, such as 1 to 22 and X
+MAX_CATEGORIES = 50  # refuse text columns with more distinct values than this and than half the rows
+MAX_STRAYS = 0.1  # texts in at most this share of the rows are mistakes in a column of measured numbers
+MAX_CODES = 25  # at most so many distinct values, and at most half the rows, may be codes, such as 1 to 22, X
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
@@ -53,7 +53,7 @@ def to_text(value: Any) -> str:
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
-    """Raises InputError, with this advice, if values are missing."""
+    """Raises InputError, with `advice` at the end of its message, if values are missing."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
     if missing.any():
         columns = listing(list(missing.index[missing > 0]))
@@ -72,7 +72,7 @@ def check_finite(frame: pd.DataFrame) -> None:
 
 
 def least_numeric(column: pd.Series) -> pd.Series:
-    """Return the texts of a column that are no numbers; if all are numbers, those with a decimal mark."""
+    """Return the texts of a column that are not numbers; if all are numbers, those with a decimal mark."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     both = (texts, texts.str.translate(SWAP_MARKS))
     n_misread: Any = sum(pd.to_numeric(read, errors="coerce").isna() for read in both)
@@ -98,8 +98,8 @@ def check_measured(column: pd.Series) -> None:
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
     """Return advice on a table that seems to have its features in rows; an empty text for any other table.
 
-    A table seems so if the name of a wanted column is in its first column. It also seems so if its first
-    column holds distinct texts, all others hold numbers, and it has more rows than columns.
+    That is so if the first column holds the name of a wanted column. It is also so if the first column holds
+    distinct texts, all other columns hold numbers, and the table has more rows than columns.
     """
     texts = {*to_texts(frame.iloc[:, 0])} if kind_of(frame.iloc[:, 0]) == "text" else set()
     is_matrix = all(map(pd.api.types.is_numeric_dtype, frame.dtypes.iloc[1:]))
@@ -112,14 +112,14 @@ def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Encoding:
-    """One-hot encoding of a table: a feature for each numeric column, and for each value of a text column."""
+    """One-hot encoding of a table: a feature per numeric column, and one per value of each text column."""
 
     columns: tuple[str, ...]
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)  # the values of each text column
 
     @property
     def parts(self) -> list[tuple[str, str | None]]:
-        """For each feature its column, and its value of a text column; None for the whole column."""
+        """For each feature, its column and, for a text column, the value that it encodes; else None."""
         return [(column, value) for column in self.columns for value in self.categories.get(column, (None,))]
 
     @property
@@ -164,7 +164,7 @@ class Encoding:
 
 
 def _numbers_of(column: pd.Series) -> Vector:
-    """Return numbers, or texts of numbers, as numbers."""
+    """Return a column of numbers, or of texts that are numbers, as floats; refuse any other column."""
     kind = kind_of(column)
     numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else column
     if kind in ("number", "text") and numbers is not None:
@@ -192,7 +192,7 @@ class Scaling:
 
 
 def column_medians(X: Matrix) -> Vector:
-    """Return the median of the known values in each column, 0 where there are none."""
+    """Return the median of each column, ignoring missing values; 0 for a column without values."""
     return pd.DataFrame(X).median().fillna(0.0).to_numpy()
 
 
@@ -200,7 +200,7 @@ def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -
     """Return the medians and scales of training rows. The standard deviation of a constant column is 1."""
     medians = column_medians(X) if impute else None
     mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if standardize:  # with sums by column, so that copies of a column stay equal
+    if standardize:  # not by matrix products, which may round equal columns differently
         X, weights = Scaling(medians, mean, spread)(X), weights / weights.max()
         mean = np.average(X, axis=0, weights=weights)
         spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
@@ -211,8 +211,8 @@ def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -
 class Roles(NamedTuple):
     """The roles of columns, what k counts, and constraints on features.
 
-    All columns without another role are features. `keep`, `avoid` and `signs` name columns, values (hue=red)
-    or groups.
+    All columns without another role are features. `keep`, `avoid` and `signs` refer to columns, to values of
+    text columns (hue=red) or to groups.
     """
 
     target: str | None = None
@@ -222,13 +222,13 @@ class Roles(NamedTuple):
     encode: str | None = None
     impute: str | None = None
     grouped_by: str | None = None  # rows with the same value stay together in folds
-    features: Sequence[str] = ()  # columns that are features even if they seem to name the rows
+    features: Sequence[str] = ()  # columns to use as features even if they seem to name the rows
     keep: Sequence[str] = ()
     avoid: Sequence[str] = ()
     signs: Sequence[str] = ()  # required signs of coefficients, such as age=+
-    groups: Mapping[str, str] | None = None  # the group of each column that is in one
-    group_by: str | None = None  # a separator: columns are grouped by the text before it
-    each_value: bool = False  # whether k counts each value of a text column, not the column as one
+    groups: Mapping[str, str] | None = None  # the group of each column that belongs to a group
+    group_by: str | None = None  # a separator; columns with the same text before it form a group
+    each_value: bool = False  # whether k counts every value of a text column, not the column once
 
     @property
     def mentioned(self) -> set[str]:
@@ -274,13 +274,13 @@ def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
 class CountedFeatures:
     """The features of a data set, and the units that k counts.
 
-    These are features, variables (the features that encode one column of the table), or groups of columns.
+    The units are features, variables (all features that encode one column), or groups of columns.
     """
 
     names: tuple[str, ...]
     labels: tuple[str, ...]  # for each feature, the name of its unit
     unit_label: str  # what the units are called: features, variables or groups
-    request: UnitRequest  # the constraints, with features given by their positions
+    request: UnitRequest  # groups and constraints, with features given by their positions
     units: Units
 
     @cached_property
@@ -309,7 +309,7 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
         unit_label, labels = "groups", _group_labels(encoding, roles)
     elif encoding.categories and not roles.each_value and len(encoding.columns) > 1:
         unit_label, labels = "variables", sources
-    # positions of features by name; a name may be that of a column, of a value or of a group, in this order
+    # positions of features by name; a name with several meanings is a column, else a value, else a group
     places: dict[str, Indices] = {}
     for kind in (labels, names, sources):
         places |= pd.Series(kind).groupby(kind, sort=False).indices
@@ -341,7 +341,7 @@ def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
     if roles.groups is not None and roles.group_by is not None:
         raise InputError("--groups and --group-by both define groups. Use one of them.")
     columns, group_of = encoding.columns, dict(roles.groups or {})
-    if roles.group_by is not None:  # the text before the separator; a column named like a group belongs to it
+    if roles.group_by is not None:  # with "_", the columns site_a, site_b and site form the group site
         prefixes = {column: column.split(roles.group_by or "\0")[0] for column in columns}
         group_of = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
         if not group_of:

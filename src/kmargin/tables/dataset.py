@@ -30,7 +30,7 @@ class Dataset(NamedTuple):
     X: Matrix  # NaN where a number is missing
     y: np.ndarray
     target: str
-    roles: Roles  # as requested, but `id` is also set if a column turned out to name the rows
+    roles: Roles  # as requested, but `id` is also set if a column was found to name the rows
     encoding: Encoding
     counted: CountedFeatures  # the features, and what k counts
     rows: Indices  # numbers of the rows in the file, from 1
@@ -38,7 +38,7 @@ class Dataset(NamedTuple):
     ids: np.ndarray | None  # the name of each row
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # the group of each row: those of equal rows or by `roles.grouped_by`
+    groups: Indices | None = None  # group of each row, shared by rows equal in features or in `grouped_by`
     group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
 
     def restricted_to(self, rows: Indices) -> "Dataset":
@@ -48,13 +48,13 @@ class Dataset(NamedTuple):
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
-    """Prepare a table for an analysis, with columns in these roles."""
+    """Prepare a table for an analysis, with the roles of its columns."""
     target = _check_roles(table, roles)
     notes = list(table.notes)
     frame = table.frame
     labels = pd.Series(to_texts(frame[target]), dtype=object).str.strip()
     is_mark = labels.isin(MISSING_MARKS)
-    if labels[~is_mark].nunique() < 2:  # the classes may be + and -, say
+    if labels[~is_mark].nunique() < 2:  # then the marks are classes, such as + and -
         is_mark = labels == ""
     if marks := sorted({*labels[is_mark]} - {""}):
         notes.append(f"Read as missing values: {listing(marks)}, in {target!r}.")
@@ -123,7 +123,7 @@ def _check_roles(table: Table, roles: Roles) -> str:
         raise InputError(f"Name the column to predict with --target. {nearest('', columns)}")
     if target not in columns:
         hint = explain_transposed(table.frame, [target]) or nearest(target, columns)
-        if table.row_names is not None:  # a table with features in rows, which seldom includes the classes
+        if table.row_names is not None:  # then features may have been in rows: such files seldom have classes
             hint += " If the classes are in a separate file, name it with --labels."
         raise InputError(f"The table has no column {target!r} to predict. {hint}")
     others = [("--id", roles.id), ("--weights", roles.weights), ("--rows-grouped-by", roles.grouped_by)]
@@ -141,14 +141,14 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
     weights = to_numbers(pd.to_numeric(column, errors="coerce"))
     is_valid = np.isfinite(weights) & (weights >= 0)
     if not is_valid.all() or not weights.any():
-        bad = is_valid.argmin()  # the first row if all weights are 0
+        bad = is_valid.argmin()  # the first invalid weight; the first row if all weights are 0
         held = f"row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}"
         raise InputError(f"--weights: {held}. Give numbers >= 0, some of them above 0; 0 leaves a row out.")
     return weights
 
 
 def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarray]:
-    """Return the number and the name of the group of each row."""
+    """Return the number and the name of each row's group; refuse missing values."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
         found = f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}"
@@ -173,7 +173,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int 
         distinct = np.unique(y)
         if len(distinct) == 1:
             found = f"only one class, {distinct[0].item()!r}"
-            if n_missing:  # there may be a class called None
+            if n_missing:  # the texts NA, None or null may have been meant as a class
                 found += f", beside {count(n_missing, 'row')} left out as empty, NA, None or null"
         elif 2 * len(distinct) > len(y):
             found = f"{len(distinct):,} different values in {len(y):,} rows"
@@ -189,7 +189,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int 
 
 
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
-    """Replace each label by its most frequent spelling, among those that differ only by case or blanks."""
+    """Replace labels that differ only by case or blanks by the most frequent spelling among them."""
     counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
     spellings = counts.groupby(spelling, sort=False).groups
     notes += [
@@ -209,11 +209,11 @@ def spelling(text: str) -> str:
 def join_labels(
     table: Table, path: Path, id: str | None, target: str | None, wanted: Collection[str], all_rows: bool
 ) -> Table:
-    """Return the table with the target, and other wanted columns, joined to it from a file of labels.
+    """Return the table joined with the target and other wanted columns of a file of labels.
 
-    Rows are matched by the column `id`, or else by the pair of columns, one of the table and one of the file,
-    with most values in common. If the file has only one other column, that is the target. Rows without a
-    label are left out, unless `all_rows`.
+    Rows are matched by the column `id`; without it, by the column of the table and the column of the file
+    that have most values in common. If neither `target` nor the table names the target, it is the only column
+    of the file besides the matched one. Rows without a label are left out, unless `all_rows`.
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
@@ -249,7 +249,7 @@ def join_labels(
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
-    """Return the columns of the table (None: its row names) and of the labels by which rows are matched."""
+    """Return the columns by which rows match: of the table (None: its row names), and of the labels."""
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
         hint = nearest(id, labels.columns)

@@ -18,7 +18,7 @@ from kmargin.tables.columns import Encoding, Scaling
 from kmargin.tables.read import Table, to_table
 
 MAX_DIGESTS = 10_000  # maximum number of digests of training rows that a model keeps
-MIN_DISTINCT = 0.95  # used features identify rows if at least this share of the rows is distinct in them
+MIN_DISTINCT = 0.95  # the used features identify rows if at least this share of rows differ in them
 FAR_OUTSIDE = 0.5  # values further outside the training range than this share of its width are reported
 MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the training range
 
@@ -26,11 +26,11 @@ MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the tra
 class SeenRows(NamedTuple):
     """Digests (hash values) of the training rows, in ascending order; only the `MAX_DIGESTS` smallest."""
 
-    by_all: np.ndarray  # int64; the digest of each row, of all features
-    by_used: np.ndarray  # of the used features; empty if they do not tell rows apart
+    by_all: np.ndarray  # int64; digests of the values of all features
+    by_used: np.ndarray  # digests of the values of the used features; empty if many rows share them
 
     def share(self, X: Matrix, by_all: bool) -> float:
-        """Estimate the share of the rows of X, which has all or the used features, that are training rows."""
+        """Estimate the share of rows of X that are training rows; X has all features, or the used ones."""
         kept, digests = self.by_all if by_all else self.by_used, digest_rows(X)
         if len(kept) == MAX_DIGESTS:
             digests = digests[digests <= kept[-1]]
@@ -38,14 +38,14 @@ class SeenRows(NamedTuple):
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
-    """Compute the digests of training rows, by all features and by those at the positions `used`."""
+    """Compute the digests of training rows from all features, and from those at the positions `used`."""
     by_all, by_used = (np.unique(digest_rows(features)) for features in (X, X[:, used]))
     identifies = len(used) > 0 and len(by_used) >= MIN_DISTINCT * len(X)
     return SeenRows(by_all[:MAX_DIGESTS], by_used[:MAX_DIGESTS] if identifies else np.empty(0, np.int64))
 
 
 def digest_rows(X: Matrix) -> np.ndarray:
-    """A hash value for each row of X in single precision, because files may round the last digits."""
+    """Hash each row of X, in single precision because files may round the last digits of numbers."""
     with np.errstate(over="ignore"):
         rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0.0 becomes 0.0
     rounded[np.isnan(rounded)] = np.nan  # there are several bit patterns of NaN
@@ -58,26 +58,26 @@ class Prediction(NamedTuple):
 
     classes: np.ndarray
     decisions: Matrix
-    probabilities: Matrix | None  # of each class; None if the model was saved without calibration
+    probabilities: Matrix | None  # a column per class; None if the model was saved without calibration
     notes: list[str]
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """Predicts the target of a table from its columns, which it finds by name."""
+    """A model that predicts the target of a table from the other columns, found by name."""
 
     target: str
     encoding: Encoding
     scaling: Scaling
     machine: FoldModel  # predicts from the encoded and scaled features
-    parameters: Mapping[str, Any]  # k, C and others with which the model was fitted, for the record
+    parameters: Mapping[str, Any]  # k, C and other parameters of the fit; predictions do not need them
     calibration: Calibration | None = None
     seen: SeenRows | None = None  # digests of the training rows
     ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
     id: str | None = None  # the column that named the training rows
 
     def __repr__(self) -> str:
-        """The target and the columns that it is predicted from."""
+        """The name of the target and of the columns from which it is predicted."""
         used = [name for name in self.encoding.columns if name in self.needed]
         points = f", {len(self.machine.support_)} points kept" if self.is_kernel else ""
         return f"<TableModel: {self.target!r} from {listing(used)}{points}>"
@@ -88,7 +88,7 @@ class TableModel:
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The columns of the training table that are features, in their order."""
+        """The columns of the training table that are features, in the order of that table."""
         return np.array(self.encoding.columns, dtype=object)
 
     @property
@@ -114,14 +114,14 @@ class TableModel:
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.
 
-        X is a data frame (pandas, polars, arrow) or a mapping of columns by name, of which those in `needed`
-        are used, as numbers or as texts of numbers; or an array of all columns that the model was fitted to,
-        in the order of `feature_names_in_`.
+        X is a data frame (pandas, polars, arrow) or a mapping from names to columns, which needs only the
+        columns in `needed`, and whose numbers may be texts. Or X is an array of all columns that the model
+        was fitted to, in the order of `feature_names_in_`.
         """
         return self.predict_table(self._read(X)).classes
 
     def decision_function(self, X: Any) -> Matrix:
-        """The decision value of each row, above 0 for the second of two classes; else a column per class."""
+        """With two classes, one value per row, above 0 for the second class; else one column per class."""
         return self.predict_table(self._read(X)).decisions
 
     def predict_proba(self, X: Any) -> Matrix:
@@ -135,16 +135,16 @@ class TableModel:
         return found
 
     def score(self, X: Any, y: Any) -> float:
-        """The accuracy: the share of rows whose predicted class is that in y."""
+        """The accuracy: the share of rows whose predicted class equals the class in y."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def share_seen(self, X: Any) -> float:
-        """The share of the rows of X that are training rows, estimated by `SeenRows`; 0 if it is unknown."""
+        """Estimate the share of rows of X that are training rows, see `SeenRows`; 0 if this is unknown."""
         table, columns = self._read(X), set(self.encoding.columns)
         has_all = columns <= {*table.frame.columns}
         try:
             X, _ = self.encoding.match(table, columns if has_all else self.needed, has_medians=True)
-        except InputError:  # a column that the model does not use now holds other values than numbers
+        except InputError:  # a column that the model does not use may not hold numbers
             return 0.0
         return self.seen.share(X if has_all else X[:, self.used_features], has_all) if self.seen else 0.0
 
@@ -188,7 +188,7 @@ class TableModel:
         return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
     def _note_values(self, X: Matrix, rows: pd.Index) -> Iterator[str]:
-        """Yield notes on missing values, and on values far, or in most rows, outside the training range."""
+        """Yield notes on missing values, on values far outside the training range, or if most are outside."""
         names = self.encoding.feature_names
         for j in self.used_features:
             if n_missing := int(np.isnan(X[:, j]).sum()):
@@ -197,7 +197,7 @@ class TableModel:
             if self.ranges is None:
                 continue
             low, high = self.ranges[:, j]
-            distance = np.maximum(low - X[:, j], X[:, j] - high)  # outside the range: above 0
+            distance = np.maximum(low - X[:, j], X[:, j] - high)  # above 0 for values outside the range
             far = distance > FAR_OUTSIDE * (high - low)
             if len(X) >= MIN_ROWS and 2 * (distance > 0).sum() > len(X):
                 far = distance > 0

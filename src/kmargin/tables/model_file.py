@@ -1,8 +1,8 @@
 """Save and load models, and replace files and folders of results either completely or not at all.
 
-Reading a model never runs code from it. Its file is an npz archive, stored without compression. The member
+The file of a model is an npz archive, stored without compression; reading it never runs code. Its member
 `header` is JSON: names, classes, parameters. The other members are arrays of numbers. One, `sha256`, is the
-digest of all the others, which detects damage and careless edits. It is not a signature.
+digest of all others. It detects damage and careless edits, but is no signature: anyone can make it.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ NAME = "model.kmargin"
 CACHE_SIZE = 200  # megabytes of kernel values that predictions compute at a time
 ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
-PART = ".kmargin-part"  # the subfolder in which the files of new results are written
+PART = ".kmargin-part"  # the subfolder to which new results are written before they are moved
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -56,10 +56,10 @@ def replace_file(path: Path, content: bytes) -> None:
 def replace_folder(folder: Path, contents: Mapping[str, bytes], result_names: Sequence[str]) -> None:
     """Replace the results in a folder by the files in `contents`.
 
-    `result_names` are all names that files of results can have: older files with these names are removed,
-    files with other names stay. The new files are first written to the subfolder `PART`; if that fails, the
-    folder stays as it was. Then they are moved. The model, the first of `contents`, is removed first and
-    moved last, so that a folder with a model has all results of one analysis, even if a process is killed.
+    `result_names` are all names that files of results can have. Older files with these names are removed,
+    files with other names stay. The new files are first written to the subfolder `PART`, then moved. If
+    writing fails, the folder stays as it was. The model, the first of `contents`, is removed first and moved
+    last, so that a folder with a model has all results of one analysis, even if a process is killed.
     """
     is_new, part = not folder.exists(), folder / PART
     with _errors_name(folder):
@@ -88,7 +88,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _errors_name(path: Path) -> Iterator[None]:
-    """Raise an OSError again with this path, because its own path may be that of a temporary file."""
+    """Name `path` in every OSError, which may otherwise name a temporary file."""
     try:
         yield
     except OSError as error:
@@ -105,9 +105,9 @@ def save(model: Any, path: str | Path, target: str = "target") -> Path:
 
 
 def to_table_model(model: Any, target: str) -> TableModel:
-    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds its columns by name.
+    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds columns by name.
 
-    The names are those of the data frame that it was fitted to; for an array they are x0, x1 and so on.
+    The names of columns are those of the training data frame; for an array they are x0, x1 and so on.
     """
     if isinstance(model, TableModel):
         return model
@@ -148,7 +148,7 @@ def to_table_model(model: Any, target: str) -> TableModel:
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """Convert the steps of a pipeline before its estimator to one imputation and standardisation."""
+    """Convert the steps of a pipeline before its estimator to one `Scaling`; refuse other steps."""
     medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
     kinds = [type(step) for step in steps]
     is_known = kinds in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler])
@@ -169,7 +169,7 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
 
 
 def to_bytes(model: TableModel) -> bytes:
-    """Return the content of the file of a model."""
+    """Return the content of a model file."""
     machine = model.machine
     parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
     arrays: Any = {"mean": model.scaling.mean, "spread": model.scaling.spread, "ranges": model.ranges}
@@ -240,7 +240,7 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """Make the model from the members of its file. Raises an error of any type for values of no model."""
+    """Make the model from the members of its file. Raises an error, of any type, if that fails."""
     categories = {column: tuple(values) for column, values in header["categories"].items()}
     parameters = header["parameters"] | {"C": float(header["parameters"]["C"])}
     multi_class, intercept = parameters.pop("multi_class"), arrays["intercept"]

@@ -1,4 +1,4 @@
-"""Find what makes scores too high: columns that name rows or leak labels, batches, patients, equal rows."""
+"""Find what makes scores too high: row names, leaked labels, batches, several rows of a patient, copies."""
 
 import re
 import warnings
@@ -21,26 +21,26 @@ from kmargin.tables.columns import Encoding, column_medians, kind_of, to_numbers
 
 # Columns that name rows
 
-MIN_ROWS = 5  # with fewer rows, no column is taken for names of rows: its values may be distinct by chance
+MIN_ROWS = 5  # with fewer rows, values may be distinct by chance, so no column counts as names of rows
 MIN_SORTED_ROWS = 8  # with fewer rows, measurements may be in ascending order by chance
 MAX_DOUBTFUL = 3  # if more columns hold distinct whole numbers, these are counts, not names of rows
-# names of columns that identify rows, such as patient_id, PatientID, case no., id_2 or Patient, but not
-# "number of nodes" or "body mass index"
+# Matches names of columns that identify rows, such as patient_id, PatientID, case no., id_2 or Patient, but
+# not "number of nodes" or "body mass index".
 ID_NAME = re.compile(
     r"(?i:(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|barcode|accession|mrn|pid|nummer)[\W_]*$)"
     r"|(?i:^(id|nr|no)[\W_])|(?<=[a-z])(ID|Id|Nr|No)$|(?i:nummer$)"
     r"|(?i:^(index|idx|patient|subject|sample|participant|case|record|row|name|code|fall|proband|column 1)$)"
 )
-# a number, perhaps after a sign such as < or before a unit of measurement such as mg
+# Matches a number, perhaps after a sign such as < or before a unit of measurement such as mg.
 NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
 def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> tuple[list[str], list[str]]:
-    """Return the columns that name the rows, and those for which this is doubtful; add notes on both.
+    """Return the columns that name the rows, and the columns that may do so; add notes on both.
 
     Columns of distinct texts name the rows, and so do columns of distinct whole numbers that number the rows,
-    are in order, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
-    be counts. Columns in `kept` are not considered.
+    are sorted, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
+    be counts. Columns in `kept` are features, whatever they hold.
     """
     found, doubtful, n_rows = [], [], len(features)
     for name in features.columns if n_rows >= MIN_ROWS else ():
@@ -72,38 +72,38 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
 
 
 def _is_code(column: pd.Series) -> bool:
-    """Whether a column holds only texts, or only whole numbers, so that it may be a code."""
+    """Whether a column holds texts or only whole numbers, so that its values may be codes."""
     if (kind := kind_of(column)) != "number":
         return kind == "text"
     numbers = to_numbers(column)
     return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())
 
 
-# Below: warnings of data that make scores too optimistic.
+# Warnings about data that make scores too optimistic
 
-# names of columns that identify the person or animal of a row
+# Matches names of columns that identify the person or animal that a row was measured on.
 PERSON = re.compile(
     r"(?i)^(patient|subject|participant|proband|person|donor|animal|mouse|individual|family|household)s?"
     r"[\W_]*(id|nr|no|num|number|key|code|name|nummer)?[\W_]*$|^(pid|mrn)$"
 )
-# A column of persons identifies groups of rows if it has at least MIN_PERSONS distinct values. Other columns
-# have to have at least MIN_NAMES distinct values, with at most MAX_ROWS_PER_NAME rows each on average.
+# A column named as in PERSON identifies groups of rows if it has at least MIN_PERSONS distinct values. One
+# named as in ID_NAME needs at least MIN_NAMES, and at most MAX_ROWS_PER_NAME rows per value on average.
 MIN_PERSONS, MIN_NAMES, MAX_ROWS_PER_NAME = 5, 10, 20
-# names of columns that say where, when or with what a row was measured
+# Matches names of columns that tell where, when or with which device a row was measured.
 BATCH = re.compile(
     r"(?i)^(batch|centre|center|site|plate|run|hospital|clinic|scanner|device|lab|laboratory|cohort|study|"
     r"chip|lane|operator|zentrum|klinik|charge)(e?s|en)?[\W_]*(id|nr|no|num|number|key|code|name)?[\W_]*$"
 )
 MAX_BATCHES = 50  # a column with more distinct values does not mark batches
-MIN_ASSOCIATION = 0.3  # least Cramér's V between batch and label for a warning
-MAX_P_VALUE = 1e-3  # a warning needs a smaller p-value than this, of an association or of an accuracy
-MIN_LONE_ACCURACY = 0.97  # balanced accuracy of a single feature from which on there is a warning
-MAX_LONE_FEATURES = 3  # if more features reach it, each alone, classes are simply far apart: no warning
-N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # the accuracy is computed for so many features, on so many rows
+MIN_ASSOCIATION = 0.3  # no warning if Cramér's V between batch and label is smaller
+MAX_P_VALUE = 1e-3  # no warning if the p-value (of an association, or of an accuracy) is larger
+MIN_LONE_ACCURACY = 0.97  # warn of a feature that reaches this balanced accuracy by itself
+MAX_LONE_FEATURES = 3  # no warning if more features reach that: then the classes are simply far apart
+N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # compute accuracies of so many features, on at most so many rows
 
 
 def has_shared_values(column: pd.Series) -> bool:
-    """Whether a column seems to identify rows that belong together: it repeats values, and is named so."""
+    """Whether a column, by its name and its repeated values, seems to mark rows that belong together."""
     name = str(column.name)
     if not (PERSON.search(name) or ID_NAME.search(name)) or not _is_code(column):
         return False
@@ -114,7 +114,7 @@ def has_shared_values(column: pd.Series) -> bool:
 
 
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> Iterator[str]:
-    """Yield a warning for each column whose equal values, such as patients, may be in different folds."""
+    """Yield a warning for each column, such as patients, if folds may separate rows with equal values."""
     groups = np.arange(len(frame)) if groups is None else groups
     for name in frame.columns:
         column = frame[name]
@@ -154,9 +154,9 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return the group of each row, made of equal rows; None if no rows are equal, or some may be by chance.
+    """Return the group of each row, equal rows in one; None if there are none, or chance may explain them.
 
-    Chance may explain equal rows if one or more pairs of them are expected for independent columns, or if
+    Chance may explain equal rows if one or more equal pairs are expected when columns are independent, or if
     every column has at most `MIN_NAMES` distinct values.
     """
     groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # -0.0 to 0.0
@@ -174,7 +174,7 @@ def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
 
 
 def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> Iterator[str]:
-    """Yield a warning if rows are equal in every feature."""
+    """Yield a warning if `groups`, from `find_repeated_rows`, has groups of equal rows."""
     if groups is None:
         return
     n_labels = pd.Series(y).groupby(groups).nunique()
@@ -188,7 +188,7 @@ def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> Iterator[str
 
 
 def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
-    """Join two groupings of rows: rows that are together in one of them are together in the result."""
+    """Join two groupings of rows: rows in the same group of either are in the same group of the result."""
     if one is None or other is None:
         return other if one is None else one
     n_one = int(one.max()) + 1
@@ -203,7 +203,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> Itera
 
     Candidates are the features with the highest F statistics of their ranks, in at most `MAX_SCREENED_ROWS`
     rows, evenly spaced in the table. A decision tree with a leaf per class predicts the label from one
-    feature. Accuracies that chance may reach with so many features do not count.
+    feature. Accuracies that the best of so many features may reach by chance do not count.
     """
     rows = np.unique(np.linspace(0, len(y) - 1, MAX_SCREENED_ROWS).astype(int))
     X, labels = X[rows], y[rows]

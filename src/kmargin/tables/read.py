@@ -24,7 +24,7 @@ from kmargin.core.validation import InputError, count, listing, nearest
 MAX_BYTES = 2e9  # svmlight files that would take more bytes as a dense matrix are refused
 # texts that count as missing values in numeric columns
 MISSING_MARKS = [
-    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # missing values for pandas, too
+    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas also reads these as missing
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]
@@ -36,15 +36,15 @@ SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
 class Table(NamedTuple):
     """A table as read from a file."""
 
-    frame: pd.DataFrame  # its index is the place of each row in the file, from 0
+    frame: pd.DataFrame  # its index numbers the data rows of the file, from 0
     target: str | None = None  # the column with the classes, if the file format defines it
-    absent_is_zero: bool = False  # whether columns missing from the file are zero (svmlight)
+    absent_is_zero: bool = False  # whether columns that the file lacks count as zeros (svmlight)
     notes: tuple[str, ...] = ()
-    row_names: pd.Series | None = None  # the name of each row, if the file has names outside its columns
+    row_names: pd.Series | None = None  # the name of each row, if row names are not a column of `frame`
 
 
 class Reading(NamedTuple):
-    """Options for reading a file; an option that is None is detected from its content."""
+    """Options for reading a file; an option that is None is detected from the content of the file."""
 
     sep: str | None = None
     decimal: str | None = None
@@ -106,7 +106,7 @@ def _decompress_zstd(content: bytes) -> bytes:
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 DECOMPRESS |= {".xz": lzma.decompress, ".zst": _decompress_zstd}
 PACKED = (*DECOMPRESS, ".zip")
-NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # folders in zip archives, and what archivers add
+NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # folders in zip archives, and files that archivers add
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
@@ -118,7 +118,7 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     """Return the format of a file and its content, decompressed.
 
-    Binary content is refused for a text format, unless `is_text`, because the user gave its encoding.
+    Content with null bytes is refused for a text format, unless the user gave an encoding (`is_text`).
     """
     name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
     with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
@@ -152,11 +152,11 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
 
 # The dialect of a text table: separator, decimal mark, thousands separator
 
-SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # characters and records from which a dialect is detected
+SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # a dialect is detected from so many characters and records
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-OTHER = {".": ",", ",": "."}  # the thousands separator, if there is one, for each decimal mark
+OTHER = {".": ",", ",": "."}  # for each decimal mark, the only thousands separator that may go with it
 SWAP_MARKS = str.maketrans(OTHER)
-# Numbers in which the mark m separates thousands, such as 1.234 or 1.234,5 for the point, by m.
+# For each mark m, the numbers in which m separates thousands: for the point, such as 1.234 or 1.234,5.
 GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
 MARKED = re.compile(rf"[+-]?\d*[.,]\d+([eE][+-]?\d+)?|{GROUPED['.'].pattern}|{GROUPED[','].pattern}")
 SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
@@ -165,12 +165,12 @@ SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spr
 class Dialect(NamedTuple):
     """The separator, decimal mark and thousands separator of a text table, and the names of its columns."""
 
-    text: str  # from the line of column names on
+    text: str  # the text of the table, from the line of column names on
     sep: str
     decimal: str
     thousands: str | None
     names: list[str]  # the names of the columns, "" for a column without a name
-    has_row_names: bool = False  # whether the first column, which has no name, holds row names, as in R
+    has_row_names: bool = False  # whether row names are in a first column without a name, as R writes
 
 
 def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) -> str:
@@ -193,7 +193,7 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
 
 
 def detect_dialect(text: str, form: str, how: Reading) -> Dialect:
-    """Detect the dialect of a text table from its first records, except for options given in `how`."""
+    """Detect the dialect of a text table from its first records; options given in `how` take precedence."""
     sep = how.sep and SEPARATOR_NAMES.get(how.sep.lower(), how.sep)
     if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
         raise InputError(f"--sep {how.sep!r} is not a single separator. Use , ; | tab or space.")
@@ -223,14 +223,14 @@ def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
     found: list[list[str]] = []
     try:
         found += itertools.islice((record for record in reader if record), SAMPLE_RECORDS + 1)
-    except csv.Error:  # a quote that is never closed, or a line break of another kind
+    except csv.Error:  # a field that is too long, as after a quote that is never closed
         found = found or [text.splitlines()[0].split(sep)]
     names, *rows = found or [[""]]
     return names, [row for row in rows if any(row)]
 
 
 def _detect_separator(text: str, form: str) -> str:
-    """Return the separator with which most records have as many fields as names, and most are numbers."""
+    """Return the separator that gives most records a field for each name and, in a tie, most numbers."""
     usual = "\t" if form == "tsv" else ","
     merits = {usual: (0.0, 0.0, False)}
     for sep in SEPARATORS:
@@ -249,7 +249,7 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
     """Return the decimal mark and the thousands separator, which is None if numbers have none."""
     found = {mark: [text for text in fields if mark in text and MARKED.fullmatch(text)] for mark in OTHER}
     groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
-    is_comma = len(found[","]) > len(found["."])  # unless one of the marks only groups digits
+    is_comma = len(found[","]) > len(found["."])  # unless just one of the marks separates thousands
     if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
         is_comma = groups["."]
     decimal = given or ("," if is_comma else ".")
@@ -277,7 +277,7 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
     check_unique(file, names, "row" if how.transpose else "column")
     dialect = dialect._replace(text=dialect.text.strip("\r\n"))
     frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
-    # Drop empty rows, and columns without a name and values; the index still numbers the rows of the file.
+    # Drop empty rows, and columns with neither a name nor values. The index still numbers rows of the file.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
         notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")
@@ -312,13 +312,13 @@ def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
 
 
 def to_whole(column: pd.Series) -> pd.Series:
-    """Convert a column of floats to integers if all are whole numbers; any other column stays as it is."""
+    """Convert a column of floats to integers if all are whole numbers; return any other column unchanged."""
     is_whole = column.dtype == "float64" and ((column.abs() < 2**53) & (column == column.round())).all()
     return column.astype("int64") if is_whole else column
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Convert texts of numbers and of `MISSING_MARKS`, which become NaN; add a note that lists the marks."""
+    """Convert text columns with only numbers and `MISSING_MARKS` (to NaN); add a note of the marks found."""
     numeric, marks, marked = {}, set[str](), list[str]()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         found = set(frame[name][frame[name].isin(MISSING_MARKS)])
@@ -333,19 +333,19 @@ def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str])
 
 
 def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = None) -> pd.Series | None:
-    """Convert texts to numbers, `MISSING_MARKS` to missing values; None if there is any other text."""
+    """Convert texts to numbers, and `MISSING_MARKS` to NaN; return None if there is any other text."""
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
-    if thousands is not None:  # it separates groups of three digits; in 01.03.2015 it does not
+    if thousands is not None:  # remove it between groups of three digits, but not from 01.03.2015
         is_grouped = texts.str.fullmatch(GROUPED[thousands].pattern, na=False)
         texts = texts.mask(is_grouped, texts.str.replace(thousands, "", regex=False))
-    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # a point is then no decimal mark
+    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # 1,5 becomes a number, 1.5 does not
     numbers = pd.to_numeric(texts, errors="coerce")
     return numbers if numbers.isna().equals(texts.isna()) else None
 
 
 def to_table(source: str, frame: pd.DataFrame) -> Table:
-    """Return a data frame as a table, whose names are texts and unique."""
+    """Return a data frame as a table, with its column names as texts; refuse repeated names."""
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     check_unique(source, frame.columns)
     return Table(frame)
@@ -362,10 +362,10 @@ def check_unique(source: str, names: Iterable[str], thing: str = "column") -> No
 
 
 def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
-    """Convert the first sheet of an Excel workbook that is not empty to CSV."""
+    """Convert the first sheet of an Excel workbook that has values to CSV."""
     advice = "Remove its password if it has one and save it again, or save the sheet as CSV."
     with readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl warns of Excel features that hold no cells
+        warnings.simplefilter("ignore")  # openpyxl warns of Excel features that hold no values
         sheets: dict[str, pd.DataFrame] = pd.read_excel(
             io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
         )
@@ -374,7 +374,7 @@ def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
     if len(sheets) > 1:
         found = f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read"
         notes.append(f"{found}. To use another sheet, save it as a separate file.")
-    has_values = (sheet != "").any(axis=1).cummax()  # from the first row on that is not empty
+    has_values = (sheet != "").any(axis=1).cummax()  # drop empty rows above the first row with values
     return str(sheet[has_values].to_csv(header=False, index=False))
 
 
@@ -409,7 +409,7 @@ def _read_npz(file: str, content: bytes) -> Table:
         "with a name for each column of X. Python objects are never opened."
     )
     with readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
-        X = np.asarray(archive["X"] + 0)  # an error unless X holds numbers
+        X = np.asarray(archive["X"] + 0)  # raises an error unless X holds numbers
         columns = [f"f{i + 1}" for i in range(X.shape[1])]
         columns = [*map(str, archive["feature_names"])] if "feature_names" in archive else columns
         targets = {"y": archive["y"]} if "y" in archive else {}

@@ -26,12 +26,12 @@ from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
 SMALLEST_C, LARGEST_C = 1e-5, 1e4  # limits of C if the default grid is extended
-MAX_GROWTHS = 3  # how often the grid is extended because the choice lies at its edge
-N_EQUAL_CHOICES = 3  # the folds are not repeated again if this many repeats in a row lead to the same choice
+MAX_GROWTHS = 3  # the grid is extended at most so often because the choice lies at its edge
+N_EQUAL_CHOICES = 3  # stop repeating the folds when this many repeats in a row lead to the same choice
 MAX_REPEATS = 5  # the default maximum number of repeats of the folds
-MANY_ROWS = 20_000  # from so many rows on, fits take long: no repeats by default, no replacements, no halves
-MANY_CLASSIFIERS = 10  # from so many binary classifiers on, folds are not repeated by default
-MAX_REPLACED_UNITS = 40  # replacements are computed for models of at most so many features or groups
+MANY_ROWS = 20_000  # with so many rows or more: one repeat by default, no replacements, no random halves
+MANY_CLASSIFIERS = 10  # with so many binary classifiers or more, folds are not repeated by default
+MAX_REPLACED_UNITS = 40  # replacements of features or groups are computed if a model has at most so many
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Settings:
         """Raises InputError for values that are invalid for every table."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
         tolerates = self.select == "tolerance" or self.tolerance == Settings.tolerance
-        valid = {  # for each option: whether its value is valid; else the end of "--option value is not ..."
+        valid = {  # by option: whether its value is valid; else the end of "--option value is not ..."
             "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
             "cv": (self.cv >= 2, "a number of folds. Use 2 or more."),
@@ -82,7 +82,7 @@ class Settings:
                 raise InputError(f"--{option} {getattr(self, option)} is not {words}")
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-        """Return the specification of the models to fit, which get features that are already scaled."""
+        """Return the specification of the models to fit, for features that are scaled beforehand."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
         if any(counted.request[1:]) or counted.unit_label == "groups":
@@ -114,7 +114,7 @@ class TableSearch:
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
         codes = self.samples.codes
-        if groups is not None:  # a group counts once for each class that it has rows of
+        if groups is not None:  # a group counts once in each class of its rows
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
         counts = np.bincount(codes)
         rarest, n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
@@ -129,7 +129,7 @@ class TableSearch:
             self.notes.append(f"{self.rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score a model as --scoring says."""
+        """Score a model with the metric that --scoring names."""
         try:
             return scores.score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
         except NotYetCalibrated:
@@ -140,7 +140,7 @@ class TableSearch:
             raise InputError(f"{problem}. Try accuracy, balanced_accuracy or f1_macro.") from error
 
     def folds(self, repeat: int) -> list[scores.Fold]:
-        """Stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
+        """Return stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
         if self.n_folds == 1:
             advice = "Give more of that class, or remove it."
             raise InputError(f"{self.rare}, but cross-validation needs at least two. {advice}")
@@ -169,7 +169,7 @@ class TableSearch:
         return found
 
     def check_scores(self, values: Any, folds: Sequence[scores.Fold]) -> None:
-        """Raises InputError if a score is not finite, as the ROC area of a fold with only one class."""
+        """Raises InputError if a score is not finite, such as the ROC area of a fold with only one class."""
         for number, (value, fold) in enumerate(zip(values, folds, strict=True), 1):
             if not np.isfinite(value).all():
                 held = listing(np.unique(self.dataset.y[fold.test]).tolist())
@@ -181,11 +181,11 @@ class TableSearch:
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
     def fit(self, choice: "Choice", n_best: int) -> tuple[Scaling, FoldModel, dict[str, Worth]]:
-        """Fit to all rows; return the scaling, the model, and the cost of dropping each unit, by its name.
+        """Fit to all rows; return the scaling, the model, and the drop cost of each unit by its label.
 
-        Costs, with the `n_best` best replacements, are computed for linear models of at most
-        `MAX_REPLACED_UNITS` units that all binary classifiers share, unless ``n_best=0``. Replacements that
-        lower the objective are made.
+        Drop costs and the `n_best` best replacements of each unit are computed for linear models with at most
+        `MAX_REPLACED_UNITS` units, shared by all binary classifiers, and fewer than `MANY_ROWS` rows, unless
+        ``n_best=0``. If replacements lower the objective, the returned model uses them.
         """
         scaling, samples = self._prepare()
         blueprint: Any = self.blueprint
@@ -207,7 +207,7 @@ class TableSearch:
         return scaling, model, worths
 
     def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
-        """Return the scaling, and the models of all ks at the last C, both fitted to all rows."""
+        """Return the scaling, and the models for every k at the last C, all fitted to all rows."""
         scaling, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
         return scaling, fit.paths[-1]
@@ -225,9 +225,9 @@ class Choice:
     row: int  # the position of the chosen C in the table
     column: int  # the position of the chosen k in the table
     table: scores.ScoreTable
-    first: CrossValidation  # the models of the first repeat of the folds
+    first: CrossValidation  # the models and scores of the first repeat of the folds
     n_repeats: int
-    has_settled: bool  # whether the last repeats led to the same choice, or only one was asked for
+    has_settled: bool  # whether the last repeats agreed; True if none were needed or wanted
     had_alternatives: bool  # whether there was more than one C or k to choose from
 
     @property
@@ -244,7 +244,7 @@ class Choice:
 
 
 def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
-    """Choose C and k by cross-validation, repeated `n_repeats` times; if None, until the choice is stable."""
+    """Choose C and k by cross-validation with `n_repeats` repeats; if None, until the choice is stable."""
     settings = search.settings
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
@@ -257,7 +257,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         table = first.table
         at = row, column = choose_from(table, settings)
         # If the choice lies at an edge of the grid, extend it, unless the user gave the values. The whole
-        # grid is then fitted again, because each fit starts from the support of its neighbour.
+        # grid is then fitted again, because each fit starts from the support at a neighbouring C or k.
         if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
             Cs = [Cs[0] / 10, *Cs]
         elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
@@ -277,7 +277,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
 
 
 def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]:
-    """The positions in the table of the chosen C and k; if k is given, only C is chosen."""
+    """Return the positions in the table of the chosen C and k; if k is given, only C is chosen."""
     if settings.k is None:
         return table.choose(settings.select, settings.tolerance)
     column = table.ks.index(settings.k)
@@ -285,7 +285,7 @@ def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]
 
 
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
-    """The values of C, ascending, and of k, descending, to try: for a given k, also k - 1 and k + 1."""
+    """Return the values to try: of C, ascending, and of k, descending; for a given k also k - 1 and k + 1."""
     settings, label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]

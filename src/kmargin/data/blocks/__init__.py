@@ -20,7 +20,7 @@ class Block(NamedTuple):
 
 
 class Held(Protocol):
-    """One object for each block, kept where the block is; for example the selected columns of its rows."""
+    """One object for each block, kept where the block is; for example a copy of some of its columns."""
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Return ``function(object, *args)`` for each of the objects, in the order of their blocks."""
@@ -35,7 +35,7 @@ class Blocks(Held, Protocol):
 
     n_blocks: int
     dtype: Any  # the NumPy dtype of X
-    n_askers: int  # the number of binary problems to fit at once, each in its own thread
+    n_askers: int  # how many binary problems to fit at once, each in a thread that calls `ask`
 
     @property
     def shape(self) -> tuple[int, int]:

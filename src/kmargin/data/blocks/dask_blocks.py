@@ -28,18 +28,18 @@ from kmargin.data.blocks.sums import to_codes
 if TYPE_CHECKING:
     from kmargin.data.blocks.problem import LocalBlocks
 
-# If all blocks in this process have at most this many bytes, one thread processes them: starting more threads
-# would take longer than they save.
+# If all blocks in this process together have at most this many bytes, one thread processes them: to start
+# more threads would take more time than they save.
 SMALL_DATA = 2**20
 
-# Arguments of a function to call on every block are sent to the cluster only once if they have more bytes.
+# If the arguments of a request have more bytes than this, they are sent to the cluster once, not per task.
 LARGE_REQUEST = 100_000
 
 # Blocks on one worker are combined into one task up to this many bytes, because each task costs dask some
 # milliseconds. All blocks of a task are in memory at once, even if dask has written them to disk.
 BATCH_BYTES = 2**25
 
-# Seconds between two checks whether all workers are still connected, and the time limit of a check.
+# Seconds between two checks whether all workers are still connected, and the time limit for each check.
 CHECK_INTERVAL, CHECK_TIMEOUT = 1.0, 5.0
 
 # A request is repeated when workers are lost; it fails if workers are lost in each of this many attempts.
@@ -57,7 +57,8 @@ class Stopped(RuntimeError):
 def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | ClusterBlocks":
     """Compute the blocks of X (as arrays of `dtype`), y and the sample weights, and keep them in memory.
 
-    They are kept on the cluster if the collections were persisted there or dask has a client, otherwise here.
+    They are kept on the cluster if the collections were persisted there or dask has a client, otherwise in
+    this process.
     """
     from kmargin.data.blocks.problem import LocalBlocks  # imported here because workers do not need it
 
@@ -133,7 +134,7 @@ class Request:
         return self.function(block_or_kept, *self.args)
 
     def itself(self) -> "Request":
-        """Return the request; as a dask task, this stores the request on the cluster."""
+        """Return the request; called as a dask task, this method stores the request on the cluster."""
         return self
 
 
@@ -163,7 +164,7 @@ class ClusterBlocks:
     and the request is repeated. Dask writes blocks to disk that do not fit into the memory of a worker.
     """
 
-    n_askers = 4  # fit four binary problems at once: workers serve the others while this process computes
+    n_askers = 4  # while this process computes for one binary problem, workers compute for the other three
 
     def __init__(self, client: Any, X: list[Any], labels: list[Any], dtype: np.dtype) -> None:
         """Find the worker of each block; `X` and `labels` are lists with one future for each block."""
@@ -225,7 +226,7 @@ class ClusterBlocks:
             raise Stopped
         try:
             if sizeof(request.args) > LARGE_REQUEST:
-                # store it as the result of a task: dask cannot restore scattered data after losing a worker
+                # stored as the result of a task, because dask cannot restore scattered data after a loss
                 request = self.client.submit(request.itself, pure=False)
             return [
                 self.client.submit(task, request, *part, workers=[batch.home], pure=False)
@@ -343,7 +344,7 @@ class HeldByCluster:
         return self.blocks.answers(answer_held, self.parts, Request(function, args))
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return the future of the results of each batch; start the computation of those that are missing."""
+        """Return the future of the results of each batch; start tasks for batches that have no future yet."""
         new = [batch for batch in batches if batch not in self.made]
         futures = self.blocks.submit(answer_blocks, new, self.blocks.parts(new), self.request)
         made = self.made | dict(zip(new, futures, strict=True))

@@ -112,7 +112,7 @@ def _one_column(column: Any, name: str) -> Any:
 
 
 def _check_aligned(X: Any, other: Any, name: str) -> None:
-    """Raise ValueError for different numbers of blocks; rows are counted when the blocks are read."""
+    """Raise ValueError if numbers of blocks differ; numbers of rows are compared when blocks are read."""
     if X.npartitions != other.npartitions:
         difference = f"X has {X.npartitions} blocks of rows, but {name} has {other.npartitions}"
         _raise_misaligned(difference, name)
@@ -178,7 +178,7 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         raise ValueError(complain_of_weight(first + row, weight, f" in {where}"))
 
 
-# Maps X to decision values, with a column for each binary classifier, or such values to other numbers.
+# Computes decision values of X, with a column for each binary classifier, or converts decision values.
 MatrixFunction = Callable[[Matrix], Matrix]
 
 

@@ -1,6 +1,6 @@
 """Binary problems whose rows are in blocks: losses, gradients and moments are sums over the blocks.
 
-X never moves. Results of the blocks are added in block order, so sums do not depend on which is ready first.
+X never moves. Results are added in block order, so sums do not depend on which block is ready first.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class HeldLocally:
         self.objects, self.pool = objects, pool
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Call a function of each object, in the threads of `pool` if there is one; return the answers."""
+        """Call a function of each object, in the threads of `pool` if there is one; return the results."""
         apply = map if self.pool is None else self.pool.map
         return list(apply(lambda held: function(held, *args), self.objects))
 

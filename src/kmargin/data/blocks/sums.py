@@ -1,4 +1,4 @@
-"""Pure functions of one block of rows, whose results the caller adds over all blocks (`Blocks.ask`)."""
+"""Pure functions of one block of rows; the caller adds their results over all blocks (`Blocks.ask`)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce, wraps
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 class View(NamedTuple):
-    """The rows and columns of a data set in blocks that a binary problem uses, their labels and weights."""
+    """The rows and columns that a binary problem uses of data in blocks, and the rows' labels and weights."""
 
     positive: int  # the class with label 1
     negative: int | None  # the class with label -1; None means all other classes
@@ -79,8 +79,8 @@ def weigh(block: Block, view: View) -> ViewedRows:
 def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
     """Yield the rows a few at a time, with the columns of a view centred and scaled.
 
-    The numbers are float64 if the device has it. A temporary copy of rows of X never has many more than TILE
-    (or GPU_TILE) entries this way.
+    The numbers are float64 if the device has it. In this way a temporary copy of rows of X never has many
+    more than TILE (or GPU_TILE) entries.
     """
     for rows in row_slices(whole.space, *whole.X.shape):
         tile = ViewedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
@@ -154,7 +154,7 @@ def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
 
 @by_tiles
 def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """What some rows add to the weighted variance of each column and to its covariance with the labels."""
+    """The contribution of some rows to the weighted variances of columns and covariances with the labels."""
     space, X, y, weights = tile
     weights = weights / total
     with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
@@ -164,7 +164,7 @@ def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: flo
 
 @by_tiles
 def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """What some rows add to the mean loss, to its gradient, and to its derivative by the intercept.
+    """The contribution of some rows to the mean loss, its gradient, and its derivative by the intercept.
 
     The last entry of beta is the intercept.
     """
@@ -178,7 +178,7 @@ def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[flo
 
 @by_tiles
 def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
-    """What some rows add to the weighted mean of squared decision values of the coefficients `direction`."""
+    """The contribution of some rows to the weighted mean of the squared decision values of `direction`."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
     return float(((weights / total) * decision) @ decision)
@@ -186,12 +186,12 @@ def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
 
 @by_tiles
 def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """What some rows add to the negative gradient of the mean loss, and how many of them have positive loss.
+    """The contribution of some rows to the negative gradient of the mean loss; the number with positive loss.
 
     u has the coefficients of `columns`, followed by the intercept; all other coefficients are 0.
     """
     space, X, y, weights = tile
-    coef = np.zeros(X.shape[1])  # for all columns: multiplying by all is faster than copying some of them
+    coef = np.zeros(X.shape[1])  # of all columns, since a product with all is faster than a copy of some
     coef[columns] = u[:-1]
     decision = X @ space.put(coef) + float(u[-1])
     residual = squared_hinge.residual_of(decision, y)
@@ -211,7 +211,7 @@ def largest(block: Block, view: View) -> Vector:
 
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
-    """The product of each column with one random vector; equal columns have equal products."""
+    """The product of each column with the same random vector; equal columns have equal products."""
     space, _, _, weights = rows = weigh(block, view)
     vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
     rows = rows._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
@@ -219,7 +219,7 @@ def fingerprints(block: Block, view: View, seed: int) -> Vector:
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:
-    """For every a, whether the columns columns[a] and firsts[a] of X are equal in this block."""
+    """For every a, whether the columns columns[a] and firsts[a] are equal in all rows of positive weight."""
     rows = weigh(block, view)
     space, _, _, weights = rows
     one, other = (show_columns(rows, view, which) for which in (columns, firsts))
@@ -263,7 +263,7 @@ def make_panel(
     c = xp.sqrt(weights / total)
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
-    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # from here on `columns` is -1
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # all entries from here on are -1
     if end:  # if no column is wanted, X need not be read
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
@@ -289,7 +289,7 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
-    """Sums over the rows of positive loss at u (all rows if None): the columns' Gram matrix, the row tags."""
+    """The panel's Gram matrix and the sum of tags over the rows of positive loss at u (None: over all)."""
     if idx is None or u is None:
         idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients every row is active
     space, _, residual = _at(panel, idx, u)
@@ -307,7 +307,7 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
 
 
 def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
-    """The negative first and the second derivative of the loss by each coefficient u of the columns `idx`."""
+    """The negative first and the second derivative of the loss with respect to each coefficient in u."""
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.where(squared_hinge.is_active(residual), columns, space.xp.zeros_like(columns))
     by_row = squared_hinge.slopes(residual, space.xp)
@@ -349,7 +349,7 @@ def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
 
 
 def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
-    """Count the rows of each class in the training rows of a fold, and in its test rows, which are `part`."""
+    """Count the rows of each class among the training rows of a fold, and among its test rows `part`."""
     parts = part._replace(inside=not part.inside), part
     known = [rows_of_part(block, each) for each in parts]
     return np.array([np.bincount(codes[rows], minlength=n_classes) for rows, codes, _ in known])
@@ -431,7 +431,7 @@ def to_codes(y: np.ndarray, classes: np.ndarray) -> Indices:
 def _unusable(X: np.ndarray) -> tuple[str, int] | None:
     """Return "NaN" or "infinity" and the first column of X that has it; None if all entries are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):  # the usual case, decided in one pass without a copy of X
+        if np.isfinite(X.sum(dtype=np.float64)):  # then all entries are finite; the sum needs no copy of X
             return None
     columns = np.flatnonzero(~np.isfinite(X).all(axis=0))
     if len(columns) == 0:

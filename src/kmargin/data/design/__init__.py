@@ -52,7 +52,7 @@ def distinct_rows(X: Any) -> Indices:
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
-    """The variance of all entries of X, where row i counts `repeats[i]` times.
+    """The variance of all entries of X taken together, where row i counts `repeats[i]` times.
 
     Squared deviations are added in float64. The variance is 0 if the entries differ only by rounding.
     """

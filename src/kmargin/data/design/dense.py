@@ -10,7 +10,7 @@ from kmargin.core.design import Design, Moments, ThinSVD
 from kmargin.core.jit import compiled
 from kmargin.core.linalg import add_scaled, add_scaled4
 
-# `dense_columns` copies columns from this many rows at a time, which should fit in the processor's cache.
+# `dense_columns` copies columns from this many rows of X at a time, so that they fit in the processor cache.
 ROWS_AT_ONCE = 64
 
 
@@ -37,8 +37,8 @@ def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
     """panel[slots[a]] <- t * X[:, cols[a]] for every a; `panel` stores columns of X as its rows.
 
-    A few rows of X are handled at a time: they stay in the processor's cache while all columns are copied
-    from them, and each row of `panel` is written in runs of neighbouring numbers.
+    ROWS_AT_ONCE rows of X are handled at a time: they stay in the processor's cache while all columns are
+    copied from them, and each row of `panel` is written in runs of neighbouring numbers.
     """
     n = X.shape[0]
     for first in range(0, n, ROWS_AT_ONCE):
@@ -49,7 +49,7 @@ def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Ma
                 place[i] = t[i] * X[i, column]
 
 
-# Computations that need a copy of X (as float64, or centred) copy about this many numbers at a time.
+# Computations that need a copy of X (as float64, or centred) copy about this many entries at a time.
 CHUNK = 2**19
 
 
@@ -87,7 +87,7 @@ class DenseDesign(Design):
         self._svd: tuple[Vector, ThinSVD] | None = None
 
     def _chunks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield consecutive rows of X: their slice, and their entries as float64, about CHUNK at a time."""
+        """Yield blocks of consecutive rows of X with about CHUNK entries: a slice, and the float64 array."""
         step = max(1, CHUNK // max(1, self.n_features))
         for first in range(0, self.n_samples, step):
             rows = slice(first, first + step)
@@ -156,7 +156,7 @@ class DenseDesign(Design):
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """The thin SVD of diag(sqrt(weights)) [X, 1]; the one for the latest weights is cached."""
+        """The thin SVD of diag(sqrt(weights)) [X, 1]; the SVD for the latest weights is cached."""
         if self._svd is None or not np.array_equal(self._svd[0], weights):
             ones = np.ones((self.n_samples, int(self.fit_intercept)))
             rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]

@@ -29,12 +29,12 @@ def pieces(count: int, size: int) -> Iterator[slice]:
 
 
 class KernelDesign(Design):
-    """Kernel values K(X, points), each column times its `scale` minus its `shift`, in submatrices: tiles.
+    """The matrix K(X, points) * scale - shift of kernel values, with a scale and a shift for each column.
 
-    Every method makes one pass over the tiles. The first columns, up to `cache_size` megabytes, are cached in
-    the first pass over all columns and never replaced; all others are computed anew in each pass. A cache of
-    the latest columns would not help: each pass goes from the first column to the last, so every column would
-    be dropped shortly before its next use.
+    Every method makes one pass over submatrices, called tiles. The first columns, up to `cache_size`
+    megabytes, are cached in the first pass over all columns and never replaced; other columns are computed
+    anew in each pass. A cache of the latest columns would not help: each pass goes from the first column to
+    the last, so every column would be dropped shortly before its next use.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class KernelDesign(Design):
         super().__init__((X.shape[0], points.shape[0]), fit_intercept)
         self.kernel, self.X, self.points = kernel, X, points
         self.scale, self.shift, self.cache_size = scale, shift, cache_size
-        # the number of columns that can be cached
+        # the number of columns for which the cache has memory
         self.room = min(self.n_features, int(cache_size * MEGABYTE / (8 * self.n_samples)))
         self.kept: Matrix = np.empty((self.n_samples, 0))  # the cache, of which `n_kept` columns are filled
         self.n_kept = 0
@@ -72,7 +72,7 @@ class KernelDesign(Design):
                 yield places, block, self._tile(places if rows is None else rows[places], wanted)
 
     def _keep(self, columns: slice) -> None:
-        """Cache the columns of a slice, as far as the memory allows, if all columns before are cached."""
+        """Cache the columns of a slice, as far as the cache has memory, if all earlier columns are cached."""
         stop = min(columns.stop, self.room)
         if not columns.start <= self.n_kept < stop:
             return
@@ -139,7 +139,7 @@ class KernelDesign(Design):
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """The moments of the columns, from deviations from the mean of the first rows, to lose few digits."""
+        """The moments of the columns, from deviations from the mean of the first rows, for accuracy."""
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))

@@ -45,9 +45,9 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[place[j]]] <- t * X[:, j] for every column j with place[j] >= 0; other columns are skipped.
+    """panel[slots[place[j]]] <- t * (X[:, j] - offset[place[j]]) for every column j with place[j] >= 0.
 
-    First `offset[place[j]]` is subtracted from column j. `panel` stores columns of X as its rows.
+    Other columns are skipped. `panel` stores columns of X as its rows.
     """
     shifted = offset.any()
     for a in range(slots.size):
@@ -76,7 +76,7 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """A CSR matrix of float64 or float32; subtracting a number from each column is done implicitly.
+    """A CSR matrix of float64 or float32; the numbers subtracted from its columns (`shift`) are kept apart.
 
     Solvers copy columns into a dense array only if the method `fits` says that it is small enough.
     """

@@ -26,7 +26,7 @@ class Designs:
     scaling: Scaling | None
 
     def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
-        """Return the binary problem of two classes, with the ridge weight of Cs[0], and those of all Cs."""
+        """Return the binary problem of two classes, with the ridge for Cs[0], and the ridges for all Cs."""
         raise NotImplementedError
 
     def restore(self, solution: Solution) -> Solution:
@@ -37,7 +37,7 @@ class Designs:
         return replace(solution, coef=coef, intercept=intercept)
 
     def stop(self) -> None:
-        """Stop requests that run in the background, because the fit has been given up."""
+        """Cancel requests that run in the background; called when a fit has failed or was interrupted."""
 
 
 class Given(NamedTuple):
@@ -53,7 +53,7 @@ class Samples(ABC):
 
     X: Any  # an object with the `shape` and the `dtype` of the data, whether array or blocks of rows
     classes: np.ndarray
-    given_classes: Any = None  # the classes as an array of the library of y, if that is not NumPy
+    given_classes: Any = None  # the classes as an array of the library of y, if y is not a NumPy array
     space: Space = HOST  # the array library and device that the fitted attributes will have
 
     @abstractmethod

@@ -44,7 +44,7 @@ class ArrayFolds:
     weighted : bool
         Whether scores are weighted by the sample weights.
     groups : ndarray or None
-        The group of each row that the user gave; with groups, standard errors count groups instead of rows.
+        The group of each row of the user's X; with groups, standard errors count groups instead of rows.
     prepare : function or None
         Called with the training rows of a fold and their weights; returns a function that transforms rows.
     """
@@ -64,7 +64,7 @@ class ArrayFolds:
         self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
         self.scorer, self.weighted, self.prepare = scorer, weighted, prepare
         self.multi_class: str = blueprint.multi_class
-        self._prepared: dict[int, Any] = {}  # what `prepare` returns for each fold
+        self._prepared: dict[int, Any] = {}  # what `prepare` returned, by the number of the fold
         tested = np.unique(np.concatenate([fold.test for fold in folds]))
         # the number of distinct rows in all test sets, or their effective number if scores are weighted
         self.n_tested = effective_number(
@@ -103,7 +103,7 @@ class ArrayFolds:
         weights = normalize(known.repeats[rows])[0] if self.weighted else None
         scores = np.empty(shape)
         for row, column in np.ndindex(shape):
-            if self.scorer is None:  # the same as scikit-learn's accuracy, without checking X for each model
+            if self.scorer is None:  # accuracy as in scikit-learn, but without a check of X for each model
                 combined = combine_decisions(
                     fit.decisions(row, column)(X), len(known.classes), self.multi_class
                 )
@@ -179,7 +179,7 @@ def split_rows(
     return ArrayFolds(blueprint, samples, known, folds, scorer, weighted=weighted, groups=groups)
 
 
-# Labels whose array has one of these values of `dtype.kind` (booleans, integers, text) need no check.
+# An array with one of these values of `dtype.kind` (booleans, integers, text) surely holds class labels.
 PLAIN = "biuU"
 
 
@@ -219,7 +219,7 @@ class ArraySamples(Samples):
         )
 
     def to_fit(self, rows: Indices) -> "ArraySamples":
-        """Select rows as training samples; X is copied only when a binary problem is fitted."""
+        """Select rows as training samples; X is copied only when a binary problem of them is made."""
         return replace(self, X=UncopiedRows(self.X)).restricted_to(rows)
 
     def to_decide(self, rows: Indices) -> Any:
@@ -261,7 +261,7 @@ class ArrayDesigns(Designs):
         return design
 
     def __sizeof__(self) -> int:
-        """The size of X, by which joblib's dask backend decides to send it to its workers only once."""
+        """The size of X, for joblib's dask backend, which sends large objects to workers only once."""
         return n_bytes(self.X)
 
 

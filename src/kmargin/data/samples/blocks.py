@@ -86,8 +86,9 @@ class FoldsInBlocks:
 
     The methods are those of `ArrayFolds`, the folds of arrays in memory.
 
-    Each block returns a confusion matrix. The scorer is called with one sample for each pair of true and
-    predicted class, whose weight is the pair's entry, so it must need only predictions and accept weights.
+    Models are scored by confusion matrices, which are sums over the blocks. The scorer gets one sample for
+    each pair of true and predicted class, with the entry of the confusion matrix as its weight. It must
+    therefore accept sample weights, and need only predicted classes.
     """
 
     def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
@@ -158,7 +159,7 @@ class FoldsInBlocks:
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
         """Return a probability calibration for each entry of `left_out`, a fold not to use (None: use all).
 
-        It is fitted by Newton steps to sums over the blocks, on the folds of the first repeat of `cv` only.
+        It is fitted by Newton's method, with sums over the blocks, to the folds of the first repeat of `cv`.
         """
         used = np.unique(np.concatenate([of.used for of in decisions]))
         calibrations = []
@@ -184,7 +185,8 @@ class FoldsInBlocks:
             return score_with(
                 self.scorer, CountedPredictions(classes), predicted[:, None], classes[true], weights
             )
-        except AttributeError as error:  # the scorer calls decision_function or predict_proba
+        except AttributeError as error:
+            # the scorer called decision_function or predict_proba, which `CountedPredictions` does not have
             raise ValueError(self._not_offered("needs more than predictions")) from error
 
     def _not_offered(self, why: str) -> str:
@@ -259,9 +261,9 @@ def follow(X: Any, *others: Any) -> list[Any]:
 
 
 def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
-    """Return samples on the device of X: y and weights are checked and moved there, rows of weight 0 dropped.
+    """Return labelled samples on the device of X, after checks of y and weights, without rows of weight 0.
 
-    X and y have passed scikit-learn's checks. The classes are an array of the library of y.
+    X and y have passed scikit-learn's checks. `given_classes` of the result is an array of the library of y.
     """
     space = space_of(X)
     check_classification_targets(y)

@@ -27,7 +27,7 @@ ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
 
 
 class Inputs(NamedTuple):
-    """X for a prediction: an array, a sparse matrix, or a dask collection, for which results are dask arrays.
+    """X for a prediction: an array, a sparse matrix, or a dask collection (results are then dask arrays).
 
     The methods `decide`, `choose` and `tell` compute decision values, classes and probabilities of X.
     """
@@ -192,7 +192,7 @@ def select_columns(
     method: str,
     reference: Any,
 ) -> Any:
-    """Select columns of X, whatever its type; `select_in_memory` checks and selects NumPy arrays."""
+    """Select columns of X of any type; `select_in_memory` does so for data that are in main memory."""
     if is_dask(X):
         checks.columns(X)
         return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]

@@ -28,8 +28,8 @@ from kmargin.solvers.solver import (
     univariate_start,
 )
 
-# The tolerances of MM and SD are absolute and meant for entries of X of order one. If the typical entry is
-# outside this range, X is rescaled.
+# The tolerances of MM and SD are absolute and meant for entries of X of order one. If the typical entry of X
+# is outside this range, X is rescaled.
 ORDER_ONE = (1e-6, 1e6)
 
 # The section on parameters that the docstrings of MM and SD share.
@@ -147,11 +147,11 @@ class ProximalDistance(Solver):
     ) -> Iterator[tuple[Solution, ...]]:
         units, columns = problem.units, np.sort(problem.units.columns)
         own = problem
-        if len(columns) < units.n_features:  # leave out columns in no unit: their coefficients are 0
+        if len(columns) < units.n_features:  # leave out columns that are in no unit; their coefficients are 0
             places = np.searchsorted(columns, units.columns)
             own_units = replace(units, columns=places, signs=units.signs[columns])
             own = Problem(tuple(change_designs(own.binary, lambda design: design.take(columns))), own_units)
-        for row in lams:  # MM computes one SVD for all ridges if X need not be rescaled: the design caches it
+        for row in lams:  # MM computes only one SVD, which the design caches, unless X is rescaled
             for solutions in self._anneal_path(own.with_ridges(row).binary, own.units, ks, rng):
                 found = tuple(
                     replace(one, support=columns[one.support], n_features=units.n_features)
@@ -162,7 +162,7 @@ class ProximalDistance(Solver):
     def _anneal_path(
         self, problems: Sequence[BinaryProblem], units: Units, ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Yield solutions for each k, started from those for the previous k; each column is in a unit."""
+        """Yield solutions for each k, started from those for the previous k; all columns must be in units."""
         alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (alone for _ in ks)
@@ -210,9 +210,9 @@ class ProximalDistance(Solver):
     def _gtol(self, problem: PenalisedProblem) -> float:
         """The tolerance of the squared gradient norm: `gtol`, or less if S_k contains every beta.
 
-        In that case the first inner loop is the only one. If lam > 0 and there is no intercept, a squared
-        gradient norm of 2 lam `gtol` certifies an objective within `gtol` of its minimum. A tenth of that is
-        used because the intercept has no ridge.
+        In that case there is only one inner loop, which has to be precise. If lam > 0 and there is no
+        intercept, a squared gradient norm of 2 lam `gtol` certifies an objective within `gtol` of the
+        minimum. A tenth of that is used because the intercept has no ridge.
         """
         lam = min(one.lam for one in problem.problems)
         if not problem.keeps_all or lam == 0:

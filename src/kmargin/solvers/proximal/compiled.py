@@ -1,8 +1,8 @@
 """The compiled inner loops of MM and SD, each of which minimises f_rho for one rho.
 
-They take the same steps as `reference.descend` with `MMStep` and `sd_step`. They are faster because decision
-values, and the coordinates V'beta of MM, are updated by linearity instead of being computed anew. An
-iteration has one product with X (or V) and one with its transpose.
+The loops take the same steps as `reference.descend` with `MMStep` and `sd_step`. They are faster because
+decision values (and in MM the coordinates V'beta, where V are right singular vectors of X) are linear in beta
+and are updated, not computed anew. An iteration has one product with X (or V) and one with the transpose.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
 # SD computes the decision values anew after this many updates, so that rounding errors do not accumulate.
 REFRESH_EVERY = 256
 
-# The k largest squared norms are first sought among those above this fraction of the k-th largest of the
-# previous iteration. If fewer than k are above it, all norms are searched in another pass.
+# The k units of largest norm are first sought among those with a squared norm above this fraction of the k-th
+# largest one in the previous iteration. If there are fewer than k, another pass searches all units.
 THRESHOLD_FRACTION = 0.25
 
 
@@ -38,7 +38,7 @@ class StackedRows(NamedTuple):
     ends: Indices  # problem m has the entries ends[m]:ends[m + 1] of y, weights and targets
     y: Vector
     weights: Vector  # sample weights
-    targets: Vector  # required margins; for MM multiplied by the square roots of the weights
+    targets: Vector  # the margins of the rows; in MM multiplied by the square roots of the weights
     lam: Vector  # the ridge of each problem
 
 
@@ -80,9 +80,9 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
 
 
 def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend | None:
-    """Return the compiled inner loop of SD.
+    """Return the compiled inner loop of SD, or None if there is none for these data.
 
-    Returns None if X is not stored (a kernel matrix that is computed in tiles), or if binary problems have
+    There is none if X is not stored (a kernel matrix that is computed in tiles), or if binary problems have
     different sparse matrices.
     """
     distinct, which = index_distinct([one.design for one in problem.in_memory])
@@ -127,7 +127,7 @@ def gather_units(problem: PenalisedProblem) -> SharedUnits:
 
 
 class Work(NamedTuple):
-    """Work arrays of `project_units`."""
+    """Work arrays of `project_units`; `values` and `candidates` are those of `select_largest`."""
 
     norms: Vector  # the squared norm of each unit, then of the columns of no unit
     values: Vector
@@ -142,7 +142,7 @@ def make_work(problem: PenalisedProblem) -> Work:
 
 @inlined
 def copy_columns(source: Matrix, out: Matrix) -> None:
-    """Copy the first columns of `source` to `out`. numba compiles loops faster than `out[:] = source`."""
+    """Copy columns of `source` until `out` is full; numba compiles loops faster than `out[:] = source`."""
     for m in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[m, j] = source[m, j]
@@ -154,7 +154,8 @@ def project_units(
 ) -> tuple[float, float]:
     """Write the coefficients (without intercepts) of the projection of beta onto S_k into `projected`.
 
-    Returns the k-th largest squared norm of a unit (`guess` is a lower bound on it) and the squared distance.
+    Returns the k-th largest squared norm of a unit and the squared distance of beta to S_k. `guess` should be
+    a lower bound on this norm; any value gives correct results.
     """
     norms, values, candidates, kept = work
     n_problems, n_features = projected.shape
@@ -214,7 +215,8 @@ def descend_mm(
     The design d has the SVD U diag(s[d]) V[d]', with zeros beyond its rank; U has the rows of all designs.
     Let coords = V'beta_m. Then the weighted decision values are U (s * coords), and the gradient of the loss
     is -V (s * U'(y v)) / n, where v are the weighted shortfalls of the margins. Per step only two products
-    have a dimension of p: V c, and V'projected, which reads only the rows of V of kept coefficients.
+    have the number of parameters as a dimension: V c for a vector c of coordinates, and V'projected, which
+    reads only the rows of V of kept coefficients.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
@@ -231,16 +233,16 @@ def descend_mm(
     previous_coords = coords.copy()
 
     while True:
-        # 1. decision values, loss, and U'(y v), where X = U S V' and v_i = max(0, 1 - y_i f_i)
+        # 1. decision values f, loss, and U'(y v), where X = U S V' and v_i = max(0, target_i - y_i f_i)
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
-            if shared.keeps_all:  # recompute V'beta, lest rounding errors of updates accumulate
+            if shared.keeps_all:  # recompute V'beta, so that rounding errors of updates do not accumulate
                 np.dot(beta[m], V[d], coords[m])
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
             times(U, rows.first[m], scaled, decision[low:high])
-            # loops over slices are faster, since their indices begin at 0 and numba need not check their sign
+            # loops over slices are faster: numba need not check indices that begin at 0 for negative values
             y_m, target, f = rows.y[low:high], rows.targets[low:high], decision[low:high]
             v_m, loss = shortfall[low:high], 0.0
             for i in range(high - low):
@@ -268,8 +270,9 @@ def descend_mm(
                         for j in range(width):
                             projected_coords[m, j] += w * basis[i, j]
         objective += b_sq / 2 * distance_sq
-        # 3. objective and gradient; if the rank is below the number of parameters, the gradient of the
-        #    penalty has a component outside the range of V
+        # 3. objective and gradient, in coordinates with respect to V, the right singular vectors of X. If the
+        #    rank of X is below the number of parameters, the gradient of the penalties has a part outside the
+        #    range of V, whose squared norm is added
         gradient_sq = 0.0
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
@@ -299,8 +302,8 @@ def descend_mm(
         if n_inner > delay:
             carry = (j_momentum - 1) / (j_momentum + FRICTION - 1)
             j_momentum += 1
-        # 4. the minimum of the surrogate, which is centre + V c and has coordinates V'centre + c; then
-        #    momentum, for beta and for its coordinates
+        # 4. the minimum of the surrogate, which is centre + V c and has coordinates V'centre + c (`scaled` is
+        #    c); then momentum, for beta and for the coordinates V'beta
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
             d_sq = b_sq + lam
@@ -374,7 +377,7 @@ def descend_sd(
                 if has_intercept:
                     decision[low:high] += beta[m, n_features]
                     previous_decision[low:high] += previous[m, n_features]
-            # loops over slices are faster, since their indices begin at 0 and numba need not check their sign
+            # loops over slices are faster: numba need not check indices that begin at 0 for negative values
             y_m, weights, f = rows.y[low:high], rows.weights[low:high], decision[low:high]
             slope, target = derivative[low:high], rows.targets[low:high]
             loss, slope_sum = 0.0, 0.0

@@ -1,7 +1,7 @@
 """The penalised objective f_rho of M binary problems, its gradient and its quadratic surrogate.
 
 In the notation of the paper, with sample weights s, a ridge lam besides the distance penalty, and a sum over
-the binary problems m = 1, ..., M, which share their features (or units; k counts these)::
+the binary problems m = 1, ..., M, which share the features (or other units) that k counts::
 
     f_rho(beta) = sum_m [a^2/2 sum_i s_i max(0, 1 - y_i x_i'beta_m)^2 + lam/2 ||w_m||^2]
                   + b^2/2 dist(W, S_k)^2
@@ -91,7 +91,7 @@ class PenalisedProblem:
         return float(np.vdot(gap, gap))
 
     def loss(self, beta: Matrix) -> float:
-        """Return the objective without the distance penalty: the sum of mean squared hinges and ridges."""
+        """Return the objective without the distance penalty: the sum of mean losses and ridge penalties."""
         return sum(problem.loss(row) for problem, row in zip(self.problems, beta, strict=True))
 
     def objective(self, beta: Matrix, rho: float) -> float:
@@ -116,9 +116,9 @@ class PenalisedProblem:
     def surrogate(self, beta: Matrix, anchor: Matrix, rho: float) -> float:
         """Return the surrogate g_rho(beta | anchor): a quadratic above f_rho, and equal to it at the anchor.
 
-        The penalties also pull the intercept to that of the anchor: the distance penalty with weight b^2, as
-        in the paper, and the ridge with weight lam. Thus b^2 + lam is added to the curvature of all of
-        beta_m, and one SVD of X serves every rho, k and lam.
+        Unlike in f_rho, the penalties also pull the intercept to that of the anchor: the distance penalty
+        with weight b^2, as in the paper, and the ridge with weight lam. Thus b^2 + lam is added to the
+        curvature of all entries of beta_m, and one SVD of X serves every rho, k and lam.
         """
         to_projection, to_ridge_center = beta - self.project(anchor), beta - self.ridge_center(anchor)
         value = self.penalty_weight(rho) / 2 * float(np.vdot(to_projection, to_projection))

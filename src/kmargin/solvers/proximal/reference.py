@@ -15,7 +15,7 @@ from kmargin.core.arrays import Matrix
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.solution import OuterRecord, Status, StepRecord
 
-# The constant r in the momentum (j - 1)/(j + r - 1), with the value that the paper prefers.
+# The constant r in the momentum factor (j - 1)/(j + r - 1); the paper prefers this value.
 FRICTION = 3
 
 # A function from the problem, beta, the gradient of f_rho at beta, and rho to the next beta.
@@ -132,8 +132,8 @@ def descend(
 class Momentum:
     """Nesterov acceleration, as at the end of the paper's Section 4.
 
-    The first `delay` updates are not extrapolated: the iteration first reaches a neighbourhood of the minimum
-    before it is accelerated.
+    The first `delay` updates are not extrapolated, so that the iteration reaches a neighbourhood of the
+    minimum before it is accelerated.
     """
 
     def __init__(self, start: Matrix, delay: int) -> None:

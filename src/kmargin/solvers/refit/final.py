@@ -1,7 +1,7 @@
 """The final refit of supports at which the search missed the minimum: Newton steps by SVD.
 
-The search updates residuals and Gram matrices instead of recomputing them. That is fast and nearly always
-exact. If columns are linearly dependent, or nearly so, the search may miss the minimum on its support; the
+The search updates residuals and Gram matrices instead of recomputing them. This is fast and nearly always
+exact. If columns are linearly dependent, or nearly so, the search may miss the minimum on the support. The
 gradient, recomputed from the columns, is then not zero, and the support is fitted again here.
 """
 
@@ -15,8 +15,8 @@ from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
 # The gradient counts as zero if the decreases of the objective that are predicted for changes of single
-# coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted by way
-# of the dual problem or by conjugate gradients, which is less exact.
+# coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted in the
+# dual or by conjugate gradients, which are less exact.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-24, 1e-9
 
 # Supports are not refitted here if the singular value decomposition takes more flops than this.
@@ -25,16 +25,17 @@ MAX_SVD_FLOPS = 3e8
 # Maximum number of Newton steps of a refit.
 MAX_SVD_STEPS = 200
 
-# Singular values below this multiple of the norm of a column are treated as rounding errors, that is as zero.
+# Singular values of a matrix with columns of norm 1 are treated as zero if they are at most this, or at most
+# this multiple of the largest one: they are then rounding errors.
 SINGULAR_VALUE_RTOL = 1e-12
 
 # A descent has converged if the predicted decrease, relative to the objective, is at most CONVERGED_RTOL. It
 # has stalled if a step does not lower the objective although the predicted decrease is above STALLED_RTOL.
 CONVERGED_RTOL, STALLED_RTOL = 1e-17, 1e-9
 
-# Coefficients are huge if their absolute products with the norms of their columns sum to more than this. They
-# cancel each other or belong to columns that are nearly zero in all active rows, and the end of a descent
-# depends on rounding errors.
+# Coefficients are huge if their absolute products with the norms of their columns sum to more than this. Huge
+# coefficients cancel each other or belong to columns that are nearly zero in all active rows, and rounding
+# errors decide where the descent ends.
 HUGE_COEFS = 1e6
 
 
@@ -127,21 +128,19 @@ def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: fl
     linear dependence can be distinguished from rounding errors. If the descent stalls or ends with huge
     coefficients, it is repeated from zero coefficients.
     """
-    norms = np.sqrt(columns.squares() + ridge)  # of each column with the root of its ridge appended
+    norms = np.sqrt(columns.squares() + ridge)  # the norm of each column, with the root of its ridge appended
     end, end_value, has_stalled = _descend(columns, ridge, norms, u)
     size = float(np.abs(end) @ norms)
     if (has_stalled or size > HUGE_COEFS) and u.any():
         other, other_value, _ = _descend(columns, ridge, norms, np.zeros_like(u))
-        error = np.finfo(float).eps * size  # rounding error of the residuals
+        error = np.finfo(float).eps * size  # the rounding error of the residuals at `end`
         if other_value < end_value + error * (np.sqrt(2 * end_value) + error):
             return other, other_value
     return (end, end_value) if end_value < value else (u, value)
 
 
 def _descend(columns: SupportColumns, ridge: Vector, norms: Vector, u: Vector) -> tuple[Vector, float, bool]:
-    """Minimise from u; return the last point, its objective, and whether the descent stalled before the
-    minimum.
-    """
+    """Minimise from u; return the last point, its objective, and whether the descent stalled too early."""
     scale = np.where(norms == 0.0, 1.0, norms)
     root = np.sqrt(ridge) / scale
 
@@ -170,8 +169,9 @@ def _descend(columns: SupportColumns, ridge: Vector, norms: Vector, u: Vector) -
 def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
     """The least-squares solution d of J d = rhs that has the smallest norm.
 
-    Singular values are compared with 1, the norm of each scaled column over all rows: a column that is nearly
-    zero in the active rows must not get a huge coefficient.
+    J has the active rows of columns that were scaled to norm 1 over all rows. Singular values that are tiny
+    compared with 1 count as zero, even if all of them are tiny, because a column that is nearly zero in the
+    active rows must not get a huge coefficient.
     """
     U, s, Vt = np.linalg.svd(J, full_matrices=False)
     kept = s > SINGULAR_VALUE_RTOL * max(1.0, s.max(initial=0.0))

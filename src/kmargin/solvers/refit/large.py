@@ -1,9 +1,10 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
 If the support has more columns than there are active rows, `DualFit` solves each Newton system in the dual,
-with one unknown per active row. If A has the rows t_i x_i' and r the residuals of the active rows at the
-minimum (t, c: see `refit.rows`), then w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram
-matrix fits in memory, `ProductFit` solves by conjugate gradients, which need only products with X.
+with one unknown per active row. For the rows i that are active at the minimum, let A have the rows t_i x_i'
+(t and c: see `refit.rows`), and let r be the residuals. The coefficients w and the intercept b then satisfy
+w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram matrix fits in memory, `ProductFit` solves
+the Newton systems by conjugate gradients, which need only products with X.
 """
 
 from abc import ABC, abstractmethod
@@ -20,12 +21,12 @@ from kmargin.solvers.refit.final import line_minimum
 from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 
-# Dual systems I + K / ridge, where K has the products of active rows, are solved with a ridge of at least
-# this fraction of the mean diagonal entry of K, because they are ill-conditioned with smaller ridges.
+# Dual systems I + K / ridge, where K = A A' for the active rows A, are solved with a ridge of at least this
+# fraction of the mean diagonal entry of K, because they are ill-conditioned with smaller ridges.
 MIN_RIDGE = 1e-10
 
-# Conjugate gradients end when the preconditioned norm of the residual is below FORCING times its first
-# value, or after MAX_PRODUCTS iterations.
+# Conjugate gradients end when the preconditioned norm of the linear system's residual is below FORCING times
+# the norm at the start, or after MAX_PRODUCTS iterations.
 FORCING, MAX_PRODUCTS = 0.1, 250
 
 # `DualFit` copies the columns of the support from X if they are at most this fraction of all columns. A
@@ -74,12 +75,12 @@ class LargeFit(ABC):
     data: ArrayRows
     lam: float
     columns: Indices
-    v: Vector  # coefficients of the columns after each is multiplied by its entry of `scales`
+    v: Vector  # coefficients of the columns after their multiplication by `scales`
     b: float  # the intercept
     residual: Vector
     value: float = np.inf  # the objective
     n_newton: int = 0
-    selected: Design | None = None  # the columns of the support; None if not copied from X
+    selected: Design | None = None  # the columns of the support; None if they are not copied from X
 
     @classmethod
     def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> Self:
@@ -144,7 +145,7 @@ class LargeFit(ABC):
         return fit
 
     def _prepared(self) -> Self:
-        """The same fit with the arrays filled in that the next Newton step needs: the selected columns."""
+        """The same fit with the columns of the support in `selected`, ready for the next Newton step."""
         if self.selected is not None:
             return self
         is_all = np.array_equal(self.columns, np.arange(self.data.n_features))
@@ -156,7 +157,7 @@ class LargeFit(ABC):
 
     @abstractmethod
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
-        """The Newton step for v and for b: to the minimum if the active rows stayed the same."""
+        """The Newton step for v and for b, which leads to the minimum if the active rows stay the same."""
 
     @abstractmethod
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
@@ -178,7 +179,7 @@ def n_dual_numbers(n_active: int, k: int) -> int:
 
 @dataclass(frozen=True)
 class DualFit(LargeFit):
-    """A fit with one unknown per active row in its Newton systems; `scales` gives columns equal ridges."""
+    """A fit whose Newton systems have one unknown per active row; `scales` makes all ridges equal."""
 
     products: RowProducts | None = None
 
@@ -216,13 +217,13 @@ class DualFit(LargeFit):
         return replace(fit, products=products)
 
     def _is_minimum_after(self, before: LargeFit) -> bool:
-        """Whether the active rows are the same as before: then the step minimised the objective itself."""
+        """Whether the active rows are those of `before`, so that the step has minimised the objective."""
         return np.array_equal(
             squared_hinge.is_active(before.residual), squared_hinge.is_active(self.residual)
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """Return `products`, indices of active rows in it, U with U'U = I + K / mu for them, and mu.
+        """Return `products`, indices of active rows in it, the Cholesky factor of their I + K / mu, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """
@@ -252,9 +253,11 @@ class DualFit(LargeFit):
         return (products.B[places].T @ r + eps * self.v) / mu - self.v, b - self.b
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs of dropping and gains of adding columns, exact to second order. Let x be a column on the
-        active rows, v its coefficient, r the residuals, and h = x'(mu I + K)^-1 x, with the intercept
-        projected out. Dropping x costs mu v^2 / (2 (1 - h/mu)); adding x gains (x'r)^2 / (2 (mu + h)).
+        """Costs of dropping and gains of adding columns, exact to second order.
+
+        For the entries x of a column in the active rows, a coefficient v, the residuals r, and
+        h = x'(mu I + K)^-1 x with the intercept projected out, dropping the column costs
+        mu v^2 / (2 (1 - h/mu)), and adding it gains (x'r)^2 / (2 (mu + h)).
         """
         products, places, U, mu = self._factor()
         rows = products.rows[places]

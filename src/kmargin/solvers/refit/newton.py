@@ -9,12 +9,12 @@ a_ij = t_i x_ij, an intercept column t and a target c_i = sqrt(s_i / n) it reads
 
     minimise 1/2 sum_i max(0, c_i - a_i'u)^2 + 1/2 sum_j ridge_j u_j^2
 
-with ridge 0 for the intercept. A *panel* holds these columns as contiguous rows: panel[j] is a feature,
-panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target. Several binary
+with ridge 0 for the intercept. A *panel* holds q such columns as contiguous rows: panel[j] is a feature for
+j < q, panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target. Several binary
 problems that share their columns lie side by side: problem m has the entries starts[m]:starts[m + 1] of each
 row of the panel. A row i of the data is active if its residual c_i - a_i'u is positive; only active rows have
-a loss. `gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive, it
-is updated, not recomputed.
+a loss. `gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive,
+this matrix is updated, not recomputed.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ ZERO_OBJECTIVE = 1e-20
 # accurate, and the objective depends on their errors only to second order.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
-# Relative rise of the objective that is treated as a rounding error.
+# A rise of the objective by at most this fraction is treated as a rounding error.
 ROUNDING_RTOL = 1e-12
 
 # If the first step leads to a higher objective than this, the Gram matrix has lost all digits to rounding.

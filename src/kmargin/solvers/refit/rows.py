@@ -1,8 +1,8 @@
 """A binary problem in the form the search uses: rows of X multiplied by labels and square roots of weights.
 
-For row i with weight s_i, label y_i and decision value f_i, let c_i = sqrt(s_i / n) and t_i = c_i y_i; its
-residual is c_i - t_i f_i. Columns may be rescaled (`core.scaling`), so each has a ridge of its own: the ridge
-of the problem times the entry of the column in `ridge_scale`.
+For row i with weight s_i, label y_i and decision value f_i, let c_i = sqrt(s_i / n) and t_i = c_i y_i. The
+residual of the row is c_i - t_i f_i. Columns may be rescaled (`core.scaling`), so each has a ridge of its
+own: the ridge of the problem times the entry of the column in `ridge_scale`.
 """
 
 from functools import cached_property
@@ -17,7 +17,7 @@ from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 
-# An exact refit is rejected if rounding may change its decision values by more than this.
+# An exact refit is rejected if rounding errors may change decision values by more than this.
 MAX_ROUNDING_ERROR = 1e-3
 
 
@@ -26,7 +26,7 @@ class Rows:
 
     is_remote = False
 
-    mean_weight = 1.0  # mean weight of the rows; not 1 only for losses that are sums of hinges
+    mean_weight = 1.0  # mean weight of the rows; differs from 1 only if a loss is a sum of several hinges
 
     def __init__(self, problem: BinaryProblem) -> None:
         self.given = self.problem = problem
@@ -41,11 +41,11 @@ class Rows:
             self.problem = self.scaling.apply(problem)
             self._moments = self.problem.moments()
             self.ridge_scale = self.scaling.scales**-2.0
-        # fits(n) tells whether a work array of n numbers is not too large compared with X
+        # fits(n) says whether a work array of n numbers is small enough, compared with the size of X
         self.fits = self.problem.design.fits
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridges of some columns, then 0 for the intercept, or 1 if the model has no intercept."""
+        """The ridges of some columns, then 0 for the intercept, or 1 if its column is zero (no intercept)."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property
@@ -75,7 +75,7 @@ class Rows:
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
     def rounding_error(self, columns: Indices, u: Vector) -> float:
-        """Estimated rounding error of the intercept for original columns, a sum of coefficient times mean."""
+        """Estimated rounding error of the intercept for the original columns, which adds coef * mean."""
         if self.scaling is None:
             return 0.0
         coef = u[:-1] / self.scaling.scales[columns]
@@ -115,8 +115,8 @@ class ArrayRows(Rows):
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
         """Minimise the objective over coefficients of `columns`, from u; return the minimiser and its value.
 
-        If the minimiser is so large that rounding errors decide its objective in the original problem, u and
-        `value` are returned.
+        Returns u and `value` if the minimiser is so large that rounding errors would dominate its objective
+        in the original problem.
         """
         support = ArrayColumns(self.columns(columns), self.target)
         end, end_value = minimise_by_svd(support, self.ridges(lam, columns), u, value)

@@ -13,10 +13,10 @@ from kmargin.core.linalg import U64, cholesky, solve
 # A gradient entry counts as zero if it is below this fraction of the sum of the magnitudes of its terms.
 ZERO_GRADIENT = 1e-13
 
-# Safety cap on the linear systems solved for one minimum, per coefficient; usually a few suffice in all.
+# Safety cap on the linear systems solved for one minimum, per coefficient; usually a few systems suffice.
 MAX_SYSTEMS_PER_COLUMN = 10
 
-# After this many halvings a projected step is shortened to where the first coefficient reaches 0.
+# After this many halvings, a projected step is shortened to the point where the first coefficient reaches 0.
 MAX_HALVINGS = 10
 
 
@@ -52,7 +52,7 @@ def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -
 
 @inlined
 def free_step(H: Matrix, ridge: Vector, descent: Vector, free: Flags, U: Matrix, step: Vector) -> float:
-    """step <- the step to the minimum over the free coefficients, others unchanged; return the decrease."""
+    """step <- the step to the minimum over the free coefficients, 0 for the others; return the decrease."""
     k, m = descent.size, 0
     places, packed = np.empty(k, np.int64), np.empty(k)
     for a in range(k):

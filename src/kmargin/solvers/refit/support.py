@@ -23,8 +23,8 @@ def refit(
 ) -> tuple[Vector, float, float, int]:
     """Minimise loss plus ridge over the coefficients of the columns `support` and the intercept.
 
-    The start is `coef` (0 if None) and `intercept`. `signs` has the required sign of each coefficient, 0 for
-    either. Returns coefficients, intercept, objective and the number of Newton steps.
+    Newton's method starts from `coef` (0 if None) and `intercept`. `signs` has the required sign of each
+    coefficient, 0 for either. Returns coefficients, intercept, objective and the number of Newton steps.
     """
     k, design = len(support), problem.design
     if k < design.n_features:

@@ -1,4 +1,4 @@
-"""Predicted changes of the objective, as in `swap_scores`, for blocks of columns: one group, or a pair."""
+"""Predicted changes of the objective, as in `swap_scores`, for blocks of columns: one or two groups."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ JITTER = 1e-9
 
 @inlined
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """Replace A by its Cholesky factor with inverted diagonal, 0 where a pivot is < DEPENDENT * diagonal."""
+    """A <- its Cholesky factor with inverted diagonal; 0 where a pivot is at most DEPENDENT * diagonal."""
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):
@@ -100,7 +100,7 @@ def add_block_scores(
     inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b outside it the indices
     outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was set to 0, because its
     coefficient would violate the required sign, is left out of its block. In work arrays smaller blocks are
-    padded with zeros. Returns whether no column depends on others of its block.
+    padded with zeros. Returns whether no column depends linearly on others of its block.
     """
     are_independent = True
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
@@ -217,9 +217,10 @@ def score_groups(
     """drop, gain, change <- the scores of blocks of columns, summed over the binary problems.
 
     `idx` (the intercept last) and `outside` hold places (row numbers) in the panel. Block a of the support
-    has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside likewise. Columns
-    outside that share a block lie between two successive `schur_starts`. Returns whether no column outside
-    depends on the support or on others of its block, so that refits after swaps are exact.
+    has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside is given likewise
+    by `outside`, `outside_blocks` and `take_starts`. Schur complements are computed only between columns
+    outside that lie between the same two successive `schur_starts`, as columns of a block do. Returns whether
+    no column outside depends linearly on the support or on others of its block, so that refits are exact.
     """
     are_independent = True
     k, m = idx.size, outside.size
@@ -251,7 +252,7 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g for each unit j, with gradient g and factors[j] from `factor_covariances`."""
+    """out[j] <- g'A^-1 g: g is the descent and A the covariance matrix, with factor factors[j], of unit j."""
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -262,7 +263,7 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """Add ridges and JITTER to the covariance matrix A[j] of each unit j, and replace it by its factor."""
+    """Replace the covariance matrix A[j] of each unit j, plus ridges and JITTER, by its Cholesky factor."""
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -14,14 +14,15 @@ from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch, unit_effects
 from kmargin.solvers.solution import Regime
 
-# In the regime DUAL, scores take long: only this many units of the support (those with the smallest effect on
-# decision values) and as many outside it (those with the largest gradients) are scored.
+# In the regime DUAL, scores are expensive: only this many units of the support (those with the smallest
+# effects on decision values) and as many outside it (those with the largest gradients) are scored.
 N_SCORED = 64
 
 # While a support is resized, it shrinks or grows by at most this factor before it is refitted.
 RESIZE_FACTOR = 2
 
-# Relative tolerances of refits: while a support is resized; by conjugate gradients, except the last refit.
+# Relative tolerances: ROUGH_TOL of refits while a support is resized, PRODUCT_TOL of all refits by conjugate
+# gradients except the last.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 
@@ -75,7 +76,7 @@ class LargeSupport(SwapSearch):
         self.value = float(self.values.sum())
 
     def _effects(self) -> Vector:
-        """Variance that each unit of the support adds to decision values; infinite if the unit must stay."""
+        """Variance of each support unit's contribution to decision values; infinite if the unit must stay."""
         effects = unit_effects(self.all_rows, self.units, Candidate(self.support, self.coefs))
         effects[self.units.fixed[self.support]] = np.inf
         return effects
@@ -98,7 +99,7 @@ class LargeSupport(SwapSearch):
     def score(self, outside: Indices) -> UnitScores:
         """The predicted cost of dropping each unit of the support, and gain of adding each unit `outside`.
 
-        Costs are computed only for units with small contributions to decision values; others are infinite.
+        In the regime DUAL, costs of units with large effects on decision values are infinite, not computed.
         """
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
@@ -115,7 +116,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """Indices, among the support's columns, of those of the units support[lose]; and the unit of each."""
+        """Where the columns of the units support[lose] are in the support, and the unit in `lose` of each."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])

@@ -29,7 +29,7 @@ NONE: Indices = np.empty(0, np.int64)
 MAX_COVARIANCES_PER_COLUMN = 64
 
 
-# Gram matrices are sums over so many rows of the data at a time, which limits the memory for copies of rows.
+# Gram matrices are added up over blocks of this many rows, which limits the memory for copies of active rows.
 ROWS_AT_A_TIME = 2048
 
 
@@ -191,7 +191,7 @@ class UnitScores(NamedTuple):
     drop: Vector  # the rise if a unit of the support is dropped; infinite if the unit must stay
     gain: Vector  # the decrease if a unit outside is added
     change: Matrix | None = None  # the change by each swap of one unit for another; if None, drop - gain
-    are_independent: bool = True  # whether no unit outside depends linearly on the support: refits are exact
+    are_independent: bool = True  # no unit outside depends linearly on the support, so refits are exact
 
 
 class UnitGains:
@@ -245,12 +245,12 @@ class UnitGains:
 
 
 class Panels:
-    """The panel of all binary problems, in memory: its rows are copies of columns (see `refit.newton`)."""
+    """The panel of all binary problems, in memory; a row is a copy of a column of X (see `refit.newton`)."""
 
     def __init__(
         self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """`n_places` is the number of columns that the panel has room for."""
+        """`n_places` is the number of columns of X that the panel can hold."""
         self._make_places(all_rows, units, n_places, gains)
         self.array_rows = all_rows
         row_starts = np.cumsum([0, *(rows.n_samples for rows in all_rows)])
@@ -345,7 +345,7 @@ class Panels:
             for first in range(part.start, part.stop, ROWS_AT_A_TIME):
                 tile = slice(first, min(first + ROWS_AT_A_TIME, part.stop))
                 panel, rows = self.panel[:, tile], np.flatnonzero(self.active[tile])
-                if 2 * len(rows) < panel.shape[1]:  # a copy of the active rows takes less time than a product
+                if 2 * len(rows) < panel.shape[1]:  # copying active rows takes less time than multiplying all
                     panel = panel.take(rows, axis=1)
                     products += panel[places] @ panel.T
                 else:
@@ -353,7 +353,7 @@ class Panels:
             gram[places], gram[:, places] = products, products.T
 
     def _unit_starts(self, units: Indices) -> Indices:
-        """Where each of these units begins in `units.positions_of`, then the number of all columns."""
+        """Where the columns of each unit begin if those of all `units` are concatenated, and their number."""
         return np.concatenate([[0], np.cumsum(self.units.sizes[units])])
 
     def _places(self, units: Indices) -> Indices:
@@ -442,7 +442,7 @@ class Panels:
         return change
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
-        """Approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
+        """Twice the approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
 
         If `of_trial`, the support is that of the last trial refit.
         """
@@ -456,7 +456,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Recompute the objectives into `values`; return the predicted decrease, 0 at the minimum."""
+        """Recompute the objectives into `values`; return the sum of predicted decreases, 0 at the minimum."""
         idx = self._places(support)
         has_signs = self.place_signs is not None
         return float(
@@ -467,7 +467,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """Concatenate the indices of each pair of blocks starts[a]:starts[a + 1]; return them and the starts."""
+    """Concatenate the indices of the columns of each pair of `blocks`; return them and where pairs begin."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

@@ -39,10 +39,11 @@ SMALL_GRAM_FLOPS = 1e7
 # If X has at most this many columns, one panel of all of them serves all sizes of a path.
 WHOLE_PANEL_COLUMNS = 256
 
-# Supports with more columns than this are refitted in the active rows if there are fewer rows than columns.
+# Supports with more columns than this are refitted by linear systems with one unknown per active row if there
+# are fewer active rows than columns (the regime DUAL).
 LARGE_SUPPORT = 128
 
-# Flop budget of small problems for swaps beyond the usual number: in a single fit, and per size of a path.
+# Flop budget of small problems for swaps beyond `max_swaps`: in a single fit, and for each size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
 # effort="thorough" tries every swap of one unit for another if that takes at most this many flops (10 s).
@@ -51,44 +52,45 @@ ALL_SWAPS_FLOPS = 2e10
 # All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Searches that each start from a single unit: the flop budget of all of them; the number of units of the
-# problem for each such start; and the multiple of the best objective below which the support that a start
-# leads to is searched again with full effort.
+# Searches from single units as starts take at most START_FLOPS flops together, and there is at most one for
+# each UNITS_PER_START units of the problem. The support that such a search finds is searched again with full
+# effort if its objective is below START_RTOL times the best.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
-# For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If it takes more but
-# at most PATH_OMIT_FLOPS, PATH_OMITTED units of the support are left out in turn, and the search is repeated.
-# In a single fit of size k, OMITTED_ROUNDS * k units are left out in turn.
+# For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If a refit takes
+# more, but at most PATH_OMIT_FLOPS, the search is instead repeated without one unit of the support, for
+# PATH_OMITTED units in turn. In a single fit of size k, it is repeated for OMITTED_ROUNDS * k units.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
-# A single fit is warm-started through decreasing ridges, relative to the median variance of a column: from
-# STRONGEST down by RIDGE_STEP until the given ridge, or WEAKEST, is reached.
+# A single fit is warm-started by searches with decreasing ridges, relative to the median variance of a
+# column: STRONGEST, then each divided by RIDGE_STEP, until the given ridge or WEAKEST is reached.
 STRONGEST, RIDGE_STEP, WEAKEST = 0.1, 10.0, 0.9e-4
 
 # A single fit of size k also searches sizes that differ from k by at most 1 plus NEARBY * k, or 1 plus
 # SMALL_NEARBY * k for small problems, and uses the supports found there as starts.
 NEARBY, SMALL_NEARBY = 0.2, 0.5
 
-# Flop budgets grow with the number of binary problems up to this number.
+# Flop budgets are multiplied by the number of binary problems, but at most by this number.
 MAX_BUDGETS = 4
 
 # A restart replaces a random number c of units of the support by c units drawn from the ADD_POOL * c units
-# with the largest gains. The result is searched with decreasing ridges, from a random one of at most
-# RESTART_STRONGEST (or RESTART_FACTOR times the given one) down by RESTART_STEP to the given one, and then
-# with full effort if the objective is below RESTART_RTOL times the best.
+# with the largest gains. Searches with decreasing ridges follow: the first ridge is random, at most
+# RESTART_STRONGEST (or RESTART_FACTOR times the given ridge, if that is more), and each is divided by
+# RESTART_STEP until the given ridge is reached. If the objective is then below RESTART_RTOL times the best, a
+# search with full effort follows.
 ADD_POOL, RESTART_STRONGEST, RESTART_FACTOR, RESTART_STEP, RESTART_RTOL = 4, 0.5, 3.0, 2.5, 1.1
 
-# A restart ends after RESTART_SWAPS failed single swaps in a row. Its processor time is estimated, so that
-# the number of restarts depends on the data alone: seconds per restart, per entry of X, and per Newton step
-# and its flops.
+# A restart ends after RESTART_SWAPS failed single swaps in a row. The time that it takes is estimated, not
+# measured, so that the number of restarts depends on the data alone: it is RESTART_SECONDS, ENTRY_SECONDS for
+# each entry of X, STEP_SECONDS for each Newton step, and FLOP_SECONDS for each flop of a Newton step.
 RESTART_SWAPS, RESTART_SECONDS, ENTRY_SECONDS, STEP_SECONDS, FLOP_SECONDS = 16, 3e-4, 1e-9, 1e-5, 1e-10
 
-# Restarts end when the latest searches have all led back to the best support, and together have used this
-# fraction of the time. The searches of nearby sizes, which come before the restarts, count as well.
+# Restarts end early when the latest searches have all led back to the best support, and together have used
+# this fraction of the time limit. The searches of nearby sizes, made before the restarts, count as well.
 MAX_RETURN_FRACTION = 0.1
 
-# With at least as many rows as columns, and as this many rows per unit of the support, restarts seldom find a
-# better support, and only effort="thorough" restarts.
+# If there are at least as many rows as columns, and at least this many rows for each unit of the support,
+# restarts seldom find a better support and are made only for effort="thorough".
 FEW_ROWS_PER_UNIT = 8
 
 # Restarts draw the same random numbers in every fit, so that the same data give the same model.
@@ -101,7 +103,7 @@ class SupportPath:
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.units = units = problem.units
         self.all_rows = [make_rows(binary) for binary in problem.binary]
-        self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all, or none
+        self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all rows, or none
         self.n_problems, self.n_units = len(self.all_rows), units.n_units
         self.n_fixed = int(units.fixed.sum())
         self.sizes = sorted({units.check_size(k) for k in sizes if k > 0})
@@ -117,7 +119,7 @@ class SupportPath:
             self.effort = self.effort._replace(all_swaps=False)  # all swaps need a panel of all columns
         self.found: dict[int, Candidate] = {}  # the best support of each size
         self.finished: set[int] = set()  # sizes whose best support has had its final refit
-        self.failed: dict[Effort, set[frozenset[int]]] = {}  # supports searched with the current ridges
+        self.failed: dict[Effort, set[frozenset[int]]] = {}  # where searches with these ridges ended
         self.promising = np.inf  # searches with a higher objective skip `search_wider`
         self.n_newton = 0
         self.rng = np.random.default_rng(RESTART_SEED)
@@ -141,7 +143,7 @@ class SupportPath:
         self.finished, self.failed = set(), {}
         if not self.sizes:
             return
-        # The current ridges are `strength` times `unit_lams`; a unit is the median variance of a column.
+        # The current ridges are `strength` times `unit_lams`, which equal the median variance of a column.
         scales = np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
         ratios = np.divide(lams, scales, out=np.zeros(len(lams)), where=scales > 0)
         self.strength = float(np.median(ratios))
@@ -211,7 +213,7 @@ class SupportPath:
         return self._part
 
     def _whole_panel(self, lams: Vector, start: Candidate) -> WorkingSet:
-        """The search in a panel of all columns, which is built once, at the support of `start`."""
+        """The search in a panel of all columns, moved to `start`; the panel is built at the first call."""
         if self._whole is None:
             self._whole = WorkingSet(
                 self.all_rows, self.units, lams, self.n_units, start, self.effort.tol, self.gains
@@ -223,7 +225,7 @@ class SupportPath:
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
         """Choose the linear algebra for supports of k units; a panel would hold `size` units.
 
-        `start` gives an estimate of the number of active rows.
+        The number of active rows is counted at the coefficients of `start`, as an estimate.
         """
         n_columns = self.units.widest(k)
         primal = Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
@@ -244,13 +246,13 @@ class SupportPath:
         return self.is_remote or self.all_rows[0].fits((self.units.widest(size) + 2) * self.n_rows)
 
     def _has_panel(self, k: int) -> bool:
-        """Whether a fit of size k alone uses a panel, for any number of active rows."""
+        """Whether a single fit of size k uses a panel, whatever the number of active rows."""
         size = self._nearby_range(k, NEARBY)[0] + self.effort.n_outside(k, self.n_units)
         is_moderate = self.units.widest(k) <= LARGE_SUPPORT or self.units.signs.any() or self.is_remote
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
-        """Approximate flops of a refit with k units, divided by `n_budgets`, the factor of flop budgets."""
+        """Approximate flops of a refit with k units, divided by the factor `n_budgets` of flop budgets."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
         return refit_flops(self.all_rows, n_columns) / self.n_budgets
 
@@ -262,7 +264,7 @@ class SupportPath:
         return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
 
     def _removable(self, found: Candidate) -> Indices:
-        """Indices into the support of units that may leave, the least effect on decision values first."""
+        """Indices into the support of units that may be dropped, least effect on decision values first."""
         order = np.argsort(unit_effects(self.all_rows, self.units, found), kind="stable")
         return order[~self.units.fixed[found.support[order]]]
 
@@ -324,7 +326,7 @@ class SupportPath:
     # Searches for one size
 
     def _walk_single(self, k: int) -> None:
-        """Search size k from the last ridges' support or by stronger ridges, then from other starts."""
+        """Search size k from the previous ridges' support, or by stronger ridges; then from other starts."""
         found = self.found.pop(k, None)
         if found is None:
             found = self._fixed_units()
@@ -354,9 +356,9 @@ class SupportPath:
         return self.effort.flops > 0 and n_supports * self._trial_flops(k) <= flops
 
     def _tried_every_support(self, k: int, start: Candidate) -> bool:
-        """Refit all supports of size k if they are few; return whether the best of them is the optimum.
+        """Refit all supports of size k if they are few; return whether the best is known to be the optimum.
 
-        It is not known to be the optimum if its final refit raises the objective, so that this was inexact.
+        It is not if the final refit raises the objective, which was then inexact during the search.
         """
         if not self._can_try_every_support(k):
             return False
@@ -388,7 +390,7 @@ class SupportPath:
                 break
 
     def _nearby_sizes(self, k: int) -> list[int]:
-        """Sizes above and below k in turn: the farthest two, and all between if trials are inexpensive."""
+        """Sizes above and below k in turn: the farthest two, or all up to these if trials are inexpensive."""
         is_inexpensive = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
         larger, smaller = self._nearby_range(k, NEARBY if self._whole is None else SMALL_NEARBY)
         if self._whole is None or not is_inexpensive:
@@ -446,7 +448,7 @@ class SupportPath:
     def _restart(self, k: int) -> None:
         """Iterated local search: perturb the best support at random, search again, keep the better support.
 
-        Searches with stronger ridges before reach supports that the given ridges alone do not reach.
+        Each search begins with stronger ridges, which lead to supports that the given ridges alone miss.
         """
         budget, spent = self.effort.restart_seconds, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
@@ -467,7 +469,7 @@ class SupportPath:
     def _count_seconds(self, k: int, best: Candidate, n_newton: int) -> float:
         """Estimated seconds of a search that began at the support `best` after `n_newton` Newton steps.
 
-        `in_vain` sums them over the latest searches in a row that all led back to the best support.
+        The attribute `in_vain` adds the seconds of the latest searches that all led back to the best support.
         """
         n_entries = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
         step_flops = self._trial_flops(k) * self.n_budgets / self.n_problems
@@ -503,7 +505,7 @@ class SupportPath:
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
-        """Search sizes up to the number of active rows upwards, larger sizes downwards; then sweep."""
+        """Search sizes below the number of active rows in rising order, then larger ones in falling order."""
         warm, self.found = self.found, {}
         below: list[int] = []
         found = self._fixed_units()

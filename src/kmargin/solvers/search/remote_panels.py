@@ -1,8 +1,8 @@
 """Panels (copies of columns) for data in blocks of rows: Newton steps and Gram matrices by sums over blocks.
 
 X never moves. Each block holds its rows of the panel and returns a number, a small matrix or a vector for
-each request. They are added in block order, so the result does not depend on which block returned first.
-Every request contains the coefficients at which it is evaluated.
+each request. These results are added in block order, so sums do not depend on which block returned first.
+Every request contains the coefficients at which it is evaluated, so blocks need not store any.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units
 def find_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the Newton step from u; return the decrease of the quadratic, and whether u + d minimises it."""
+    """d <- the Newton step from u; return the quadratic's decrease, and whether u + d is its minimum."""
     U = np.empty((u.size, u.size))
     if signs is None:
         return newton_direction(H, ridge, u, U, np.empty(u.size), d), True
@@ -48,7 +48,7 @@ class RemoteColumns:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the Gram matrix (target last) over the active rows, a fingerprint of which rows."""
+        """The loss at u, the active rows' Gram matrix (target last), and a fingerprint of the active rows."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -105,8 +105,8 @@ def newton_by_sums(
 ) -> tuple[float, int]:
     """Minimise the objective over the coefficients u by Newton's method; return it and the number of steps.
 
-    H is the Gram matrix over the active rows, a sum over the blocks; `tag` is a fingerprint of which rows
-    are active. u is overwritten with the minimiser. The steps are those of `refit.newton.newton`.
+    H is the Gram matrix over the active rows, a sum over the blocks; `tag` is a fingerprint of the set of
+    active rows. u is overwritten with the minimiser. The steps are those of `refit.newton.newton`.
     """
 
     def objective(loss: float, at: Vector) -> float:
@@ -144,7 +144,7 @@ def newton_by_sums(
 
 
 class RemotePanels(Panels):
-    """The panel of each binary problem, in blocks of rows that stay where the data are."""
+    """The panels of the binary problems, divided into blocks of rows that stay where the data are."""
 
     all_rows: Sequence[BlockRows]
 
@@ -152,16 +152,16 @@ class RemotePanels(Panels):
         self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
         self._make_places(all_rows, units, n_places, gains)
-        # for each binary problem, columns and coefficients that tell which rows are active; None: all rows
+        # for each binary problem, places and coefficients that define the active rows; None for all rows
         self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Do nothing: all rows stay active, since finding the active ones takes a pass over the blocks."""
+        """Do nothing: the first Gram matrices are over all rows, which saves a pass over the blocks."""
 
     def _fill(self, places: Indices) -> None:
-        self.panels.clear()  # free the old panels first, since both may not fit in memory
+        self.panels.clear()  # free memory first: the old and the new panels may not fit together
         columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)
         for number, rows in enumerate(self.all_rows):
             self.panels.append(rows.problem.design.panel(columns, self.n_places))
@@ -224,9 +224,9 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Recompute the objectives into `values`, after a refit where a gradient is not 0.
+        """Recompute the objectives into `values`; refit a binary problem first if its gradient is not zero.
 
-        With required signs there is no refit, and the predicted decrease of a Newton step is returned.
+        Returns 0, but with required signs, for which there is no refit, the sum of the predicted decreases.
         """
         idx = self._places(support)
         total = 0.0

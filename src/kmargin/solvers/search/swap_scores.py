@@ -2,12 +2,12 @@
 
 All scores assume that the active rows stay the same, and account for the refit of the other coefficients and
 the intercept (Schur complements, not only the diagonal of the Hessian). Let u be the minimum on the support,
-H its Hessian, h the Hessian entries between the support and the columns outside, R = H^-1 h, and g and S the
-gradient and the Schur complement of the columns outside. Dropping the columns A of the support costs
-u_A'(H^-1_AA)^-1 u_A / 2. Adding the columns B gains g_B'S_BB^-1 g_B / 2. Swapping A for B changes the
-objective by c'M^-1 c / 2 minus that gain, with c = u_A + R_AB S_BB^-1 g_B and
-M = H^-1_AA + R_AB S_BB^-1 R_AB'. Scores are summed over the binary problems. Here units are single columns;
-`group_scores` computes the same for groups.
+H the Hessian there, h the Hessian entries between the support and the columns outside, R = H^-1 h, and g and
+S the gradient and the Schur complement of the columns outside. With subscripts for submatrices (H^-1_AA is
+one of H^-1), dropping the columns A of the support costs u_A'(H^-1_AA)^-1 u_A / 2. Adding the columns B gains
+g_B'S_BB^-1 g_B / 2. Swapping A for B changes the objective by c'M^-1 c / 2 minus that gain, with
+c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1 R_AB'. Scores are summed over the binary problems.
+Here units are single columns; `group_scores` computes the same for groups.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def score_columns(
 ) -> None:
     """Compute the last five arguments, from which the scores of one binary problem follow.
 
-    idx has the rows of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
+    idx has the places of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
     `grad` and `schur` are gradient and Schur complement of each column outside, where schur is infinite if
     the column depends on the support; R = H^-1 h; and inverse = U^-T for H = U'U, so that
     H^-1 = inverse.T @ inverse.
@@ -68,7 +68,7 @@ def score_columns(
             eliminate(U, first, a - first, R, a, a + 1, 0, m, False)
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
-            if f == 0.0:  # the column depends on earlier ones; this makes the cost of dropping it almost 0
+            if f == 0.0:  # the column depends on earlier ones; make the cost of dropping it almost 0
                 f = 1.0 / np.sqrt(SINGULAR * abs(gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g
@@ -125,7 +125,7 @@ def score_singles(
     They are the cost of dropping each column of the support, the gain of adding each column outside, and the
     change by each swap. `signs` are the required signs of the columns outside; a column that would get the
     wrong sign gains nothing. `score_columns` computes the last five arguments for each binary problem.
-    Returns whether no column outside depends on the support, so that refits after swaps are exact.
+    Returns whether no column outside depends linearly on the support, so that refits after swaps are exact.
     """
     are_independent = True
     k, m = idx.size - 1, outside.size

@@ -21,7 +21,7 @@ from kmargin.solvers.refit.rows import Rows
 from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.solution import Regime
 
-# A swap is tried if the predicted relative rise of the objective is at most this.
+# A swap is tried only if the predicted relative rise of the objective is at most this.
 MAX_PREDICTED_RISE = 0.02
 
 # For supports with more columns than this, the number of swaps tried falls as 1 / number of columns.
@@ -30,13 +30,13 @@ FULL_TRIALS_SIZE = 16
 # Swaps of two units for two are scored among this many units of the support and as many outside it.
 PAIR_WIDTH = 12
 
-# Safety caps on the iterations of `search` and `settle`, each of which lowers the objective.
+# Safety caps on the numbers of iterations of `search` and `settle`; each iteration lowers the objective.
 MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 
 # The smallest and largest number of units outside the support that the search considers at a time.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
-# A support replaces another only if its objective is below this multiple of the other's.
+# A support replaces another only if its objective is below this multiple of the objective of the other.
 BETTER = 1.0 - 1e-9
 
 # Overhead of refitting a binary problem, in flops; counted only where several problems are refitted.
@@ -89,7 +89,7 @@ class Candidate(NamedTuple):
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
-        # np.compress keeps C order; for coefs[:, columns], in Fortran order, numba would compile again
+        # np.compress keeps C order; coefs[:, columns] has Fortran order, for which numba would compile again
         return Candidate(self.support[stays], np.compress(columns, self.coefs, axis=1))
 
     def with_units(self, more: Indices, units: Units) -> "Candidate":
@@ -125,7 +125,7 @@ def refit_flops(all_rows: Sequence[Rows], n_columns: int) -> float:
 class SwapSearch(ABC):
     """A support, refitted after each change, and the search for a better one from it."""
 
-    is_whole: bool = True  # whether `renew` does nothing, as where all units are considered
+    is_whole: bool = True  # whether `renew` does nothing, for example because all units are considered
     scores_all: bool = False  # whether all units of the support and all considered units are scored
     max_rounds: int = MAX_ROUNDS
 
@@ -135,7 +135,7 @@ class SwapSearch(ABC):
         self.all_rows, self.units, self.lams, self.tol = all_rows, units, lams, tol
         self.support, self.coefs = start.support, start.coefs
         self.values: Vector = np.full(len(all_rows), np.inf)
-        self.value = np.inf  # their sum
+        self.value = np.inf  # the sum of `values`
         self.n_newton = 0
         self.all_tried = False
         self.failed: set[frozenset[int]] | None = None  # supports already searched with the same effort
@@ -164,8 +164,8 @@ class SwapSearch(ABC):
     def exchange(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
         """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn].
 
-        The first exchange with an objective below `limit` is made, or just the first one if `limit` is NaN. A
-        trial refit may end early if it cannot get below `give_up`. Returns whether an exchange was made.
+        The first exchange with an objective below `limit` is made; if `limit` is NaN, that of turn 0. A trial
+        refit may end early if it cannot get below `give_up`. Returns whether an exchange was made.
         """
 
     def move(self, lose: Indices, take: Indices) -> None:
@@ -222,13 +222,13 @@ class SwapSearch(ABC):
             self.failed.add(frozenset(self.support.tolist()))
 
     def search_wider(self, effort: Effort) -> bool:
-        """Search among units outside that `renew` does not select; return whether the objective fell."""
+        """Search also among units that `renew` did not select; return whether the objective fell."""
         return False
 
     def search(self, effort: Effort, many: bool = True) -> None:
-        """Exchange many units at a time while the objective falls (if `many`), then one for one, two for two.
+        """Exchange many units at a time while the objective falls, then one unit for one, then two for two.
 
-        After each success all scores are computed anew.
+        If `many` is False, one for one comes first. After each exchange all scores are computed anew.
         """
         self.all_tried = False
         for _ in range(self.max_rounds):
@@ -250,14 +250,14 @@ class SwapSearch(ABC):
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
         """Exchange the c units that cost least for the c units that gain most; halve c on failure.
 
-        The first c is the largest for which the i-th largest gain exceeds the i-th smallest cost, i <= c.
+        The first c is the largest with, for all i <= c, the i-th largest gain above the i-th smallest cost.
         """
         lose = order_smallest(scores.drop, min(len(self.support) // 2, len(outside)))
         take = order_smallest(-scores.gain, len(lose))
         lose = lose[: len(take)]
         pays = scores.drop[lose] < scores.gain[take]
         c = len(lose) if pays.all() else int(pays.argmin())
-        while c > 1:  # `_try_singles` swaps one for one
+        while c > 1:  # c = 1 is left to `_try_singles`
             if self._try(lose[None, :c], outside[take[None, :c]], self.value):
                 return True
             c //= 2

@@ -1,4 +1,4 @@
-"""The swap search in panels, copies of the columns of all units, or of the support and promising others."""
+"""The swap search in panels: copies of the columns of all units, or of the support and promising units."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ LIGHT_GRAM_FLOPS = 2e7
 
 
 class WorkingSet(SwapSearch):
-    """A search in panels, which hold the columns of all units, or of the support and some other units."""
+    """A search in panels that hold the columns of all units, or of the support and promising other units."""
 
     scores_all = True
 
@@ -38,7 +38,7 @@ class WorkingSet(SwapSearch):
         gains: Sequence[UnitGains],
         capacity: int = 0,
     ) -> None:
-        """`size` is the number of units to consider; the panels have room for `capacity` if that is more."""
+        """`size` is the number of units to consider; the panels can hold `capacity` units if that is more."""
         super().__init__(all_rows, units, lams, start, tol)
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
@@ -66,7 +66,7 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether the panels have room for `size` units, and these would fill a good part of it."""
+        """Whether `size` units fit into the panels and fill half of their places, or the panels are small."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
@@ -77,7 +77,7 @@ class WorkingSet(SwapSearch):
         self._scored: tuple[Indices, UnitScores] | None = None
 
     def outside(self) -> Indices:
-        if self._outside is None:  # it is cached until the support changes
+        if self._outside is None:  # cached until the support changes
             inside = np.zeros(self.units.n_units, np.bool_)
             inside[self.support] = True
             self._outside = self.looked_at[~inside[self.looked_at]]
@@ -126,8 +126,8 @@ class WorkingSet(SwapSearch):
         """Search among units outside that have large gains once some unit of the support is dropped.
 
         The units of the support that cost least are dropped, one at a time, as far as the flop budget allows:
-        each takes a pass over X. The search is skipped where it rarely helps: if groups are ranked by the
-        covariances of their columns, or if the objective is far above the best known one.
+        each drop takes a pass over X. The search is skipped where it rarely helps: if groups are ranked by
+        the covariances of their columns, or if the objective is far above the best objective found so far.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
         if self.is_whole or not effort.wider_flops or is_ranked or self.value > self.promising:
@@ -152,7 +152,7 @@ class WorkingSet(SwapSearch):
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
-        """Keep one unit out of the support within the `with` block."""
+        """Keep one unit from entering the support within the `with` block."""
         self.may_enter[unit] = False
         try:
             yield
