@@ -17,11 +17,9 @@ from kmargin.solvers.solution import Ending, Regime, Solution, Status
 from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check_options
 
 EFFORTS = {
-    "fast": Effort(8, 8, max_sweeps=1, tol=1e-9),
-    "normal": Effort(8, 8, max_sweeps=2, tol=1e-9, max_starts=12, restart_seconds=0.2, wider_flops=4e6),
-    "thorough": Effort(
-        32, 16, max_sweeps=4, tol=1e-9, max_starts=12, all_swaps=True, restart_seconds=2.0, wider_flops=4e6
-    ),
+    "fast": Effort(8, 8, max_sweeps=1),
+    "normal": Effort(8, 8, max_sweeps=2, max_starts=12, restart_seconds=0.2, wider_flops=4e6),
+    "thorough": Effort(32, 16, 4, max_starts=12, all_swaps=True, restart_seconds=2.0, wider_flops=4e6),
 }
 
 
@@ -40,11 +38,11 @@ class Exchange(Solver):
     effort : {"fast", "normal", "thorough"}, default="normal"
         How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
-        iterated local search to a single fit if there are fewer rows than columns: part of the support is
-        replaced at random and searched again, some hundreds of times, in about 0.2 s. ``"thorough"``
-        restarts about ten times as often, also if there are more rows, and tries every swap of one
-        feature for another wherever all columns fit into memory: the result is then optimal under single
-        swaps, with status `Status.SWAP_OPTIMAL`.
+        iterated local search to a single fit if there are fewer rows than columns, or than eight times k:
+        part of the support is replaced at random and searched again with decreasing ridges, some hundreds of
+        times, in about 0.2 s. ``"thorough"`` restarts about ten times as often, also if there are more rows,
+        and tries every swap of one feature for another wherever all columns fit into memory: the result is
+        then optimal under single swaps, with status `Status.SWAP_OPTIMAL`.
     tol : float, default=1e-9
         A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
         objective.
@@ -160,8 +158,7 @@ class Exchange(Solver):
     ) -> tuple[Solution, ...]:
         """For each binary problem, the solution that the search found, or the intercept alone if better."""
         assert found.values is not None
-        # With a ridge, a column and its copy may be better together than the column alone. The search never
-        # adds a copy, so that not all swaps have been tried.
+        # With a ridge, a column and its copy may be better than the column alone; that has not been tried.
         all_tried = found.all_tried and not (len(problem.units.copies) and path.lams.max() > 0)
         # Without a panel (a copy of columns of X) most single swaps are not tried: the status is LIMITED.
         in_panel = found.all_tried or found.regime is None or found.regime.takes_panel

@@ -154,8 +154,7 @@ def project_units(
 ) -> tuple[float, float]:
     """Write the coefficients (without intercepts) of the projection of beta onto S_k into `projected`.
 
-    Returns the k-th largest squared norm of a unit and the squared distance of beta to S_k. `guess` should be
-    a lower bound on this norm; any value gives correct results.
+    Returns the k-th largest squared norm, on which `guess` is a likely lower bound, and the squared distance.
     """
     norms, values, candidates, kept = work
     n_problems, n_features = projected.shape
@@ -215,8 +214,8 @@ def descend_mm(
     The design d has the SVD U diag(s[d]) V[d]', with zeros beyond its rank; U has the rows of all designs.
     Let coords = V'beta_m. Then the weighted decision values are U (s * coords), and the gradient of the loss
     is -V (s * U'(y v)) / n, where v are the weighted shortfalls of the margins. Per step only two products
-    have the number of parameters as a dimension: V c for a vector c of coordinates, and V'projected, which
-    reads only the rows of V of kept coefficients.
+    have a dimension of p: V c for coordinates c, and V'projected, which reads only the rows of V of kept
+    coefficients.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
@@ -270,9 +269,8 @@ def descend_mm(
                         for j in range(width):
                             projected_coords[m, j] += w * basis[i, j]
         objective += b_sq / 2 * distance_sq
-        # 3. objective and gradient, in coordinates with respect to V, the right singular vectors of X. If the
-        #    rank of X is below the number of parameters, the gradient of the penalties has a part outside the
-        #    range of V, whose squared norm is added
+        # 3. objective and gradient, in coordinates with respect to V. If the rank of X is below the number of
+        #    parameters, the squared norm of the part of the gradient outside the range of V is added
         gradient_sq = 0.0
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]

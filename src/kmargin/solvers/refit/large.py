@@ -1,10 +1,9 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
 If the support has more columns than there are active rows, `DualFit` solves each Newton system in the dual,
-with one unknown per active row. For the rows i that are active at the minimum, let A have the rows t_i x_i'
-(t and c: see `refit.rows`), and let r be the residuals. The coefficients w and the intercept b then satisfy
-w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram matrix fits in memory, `ProductFit` solves
-the Newton systems by conjugate gradients, which need only products with X.
+with one unknown per active row. If A has the rows t_i x_i' of the active rows (t and c: see `refit.rows`) and
+r has their residuals, then coefficients and intercept satisfy w = A'r / lam, (I + A A' / lam) r + t b = c and
+t'r = 0. If no Gram matrix fits in memory, `ProductFit` uses conjugate gradients, which need only products.
 """
 
 from abc import ABC, abstractmethod
@@ -255,9 +254,8 @@ class DualFit(LargeFit):
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
         """Costs of dropping and gains of adding columns, exact to second order.
 
-        For the entries x of a column in the active rows, a coefficient v, the residuals r, and
-        h = x'(mu I + K)^-1 x with the intercept projected out, dropping the column costs
-        mu v^2 / (2 (1 - h/mu)), and adding it gains (x'r)^2 / (2 (mu + h)).
+        Dropping a column with coefficient v and entries x in the active rows costs mu v^2 / (2 (1 - h/mu));
+        adding it gains (x'r)^2 / (2 (mu + h)). Here h = x'(mu I + K)^-1 x, the intercept projected out.
         """
         products, places, U, mu = self._factor()
         rows = products.rows[places]

@@ -21,8 +21,7 @@ N_SCORED = 64
 # While a support is resized, it shrinks or grows by at most this factor before it is refitted.
 RESIZE_FACTOR = 2
 
-# Relative tolerances: ROUGH_TOL of refits while a support is resized, PRODUCT_TOL of all refits by conjugate
-# gradients except the last.
+# Relative tolerances of refits: while a support is resized; by conjugate gradients, except the last refit.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 

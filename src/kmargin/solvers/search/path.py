@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -74,11 +75,10 @@ NEARBY, SMALL_NEARBY = 0.2, 0.5
 MAX_BUDGETS = 4
 
 # A restart replaces a random number c of units of the support by c units drawn from the ADD_POOL * c units
-# with the largest gains. Searches with decreasing ridges follow: the first ridge is random, at most
-# RESTART_STRONGEST (or RESTART_FACTOR times the given ridge, if that is more), and each is divided by
-# RESTART_STEP until the given ridge is reached. If the objective is then below RESTART_RTOL times the best, a
-# search with full effort follows.
-ADD_POOL, RESTART_STRONGEST, RESTART_FACTOR, RESTART_STEP, RESTART_RTOL = 4, 0.5, 3.0, 2.5, 1.1
+# with the largest gains. Searches with decreasing ridges follow, from a random one of at most
+# RESTART_STRONGEST, divided by RESTART_STEP each time, to the given one. If the objective is then below
+# RESTART_RTOL times the best, a search with full effort follows.
+ADD_POOL, RESTART_STRONGEST, RESTART_STEP, RESTART_RTOL = 4, 0.5, 2.5, 1.1
 
 # A restart ends after RESTART_SWAPS failed single swaps in a row. The time that it takes is estimated, not
 # measured, so that the number of restarts depends on the data alone: it is RESTART_SECONDS, ENTRY_SECONDS for
@@ -105,7 +105,8 @@ class SupportPath:
         self.all_rows = [make_rows(binary) for binary in problem.binary]
         self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all rows, or none
         self.n_problems, self.n_units = len(self.all_rows), units.n_units
-        self.n_fixed = int(units.fixed.sum())
+        self.fixed_units = Candidate.start(np.flatnonzero(units.fixed), units, self.n_problems)
+        self.n_fixed = len(self.fixed_units.support)
         self.sizes = sorted({units.check_size(k) for k in sizes if k > 0})
         self.n_rows = sum(rows.n_samples for rows in self.all_rows)
         self.is_remote = any(rows.is_remote for rows in self.all_rows)
@@ -114,9 +115,8 @@ class SupportPath:
         self.is_small = self.n_rows / self.n_problems * n_columns**2 <= SMALL_GRAM_FLOPS and self.is_narrow
         self.n_budgets = min(self.n_problems, MAX_BUDGETS)
         flops = (SWAP_FLOPS if len(self.sizes) == 1 else PATH_SWAP_FLOPS) * self.n_budgets
-        self.effort = effort._replace(flops=flops if self.is_small and effort.max_starts else 0.0)
-        if not holds_all:
-            self.effort = self.effort._replace(all_swaps=False)  # all swaps need a panel of all columns
+        flops = flops if self.is_small and effort.max_starts else 0.0
+        self.effort = effort._replace(flops=flops, all_swaps=effort.all_swaps and holds_all)
         self.found: dict[int, Candidate] = {}  # the best support of each size
         self.finished: set[int] = set()  # sizes whose best support has had its final refit
         self.failed: dict[Effort, set[frozenset[int]]] = {}  # where searches with these ridges ended
@@ -134,8 +134,7 @@ class SupportPath:
 
     def best(self, k: int) -> Candidate:
         """The best support found with at most k units."""
-        found = [candidate for size, candidate in self.found.items() if size <= k]
-        return min(found, key=lambda candidate: candidate.value)
+        return min((found for size, found in self.found.items() if size <= k), key=attrgetter("value"))
 
     def walk(self, lams: Vector) -> None:
         """Search all sizes for these ridges, starting from the supports found for the previous ridges."""
@@ -259,10 +258,6 @@ class SupportPath:
     def _n_swaps(self, k: int) -> int:
         return (k - self.n_fixed) * (self.n_units - k)
 
-    def _fixed_units(self) -> Candidate:
-        """The start that has only the units that must be in every model."""
-        return Candidate.start(np.flatnonzero(self.units.fixed), self.units, self.n_problems)
-
     def _removable(self, found: Candidate) -> Indices:
         """Indices into the support of units that may be dropped, least effect on decision values first."""
         order = np.argsort(unit_effects(self.all_rows, self.units, found), kind="stable")
@@ -313,10 +308,8 @@ class SupportPath:
 
     def _try_every_swap(self, k: int) -> None:
         """Try every swap of one unit of the best support for another, if that is affordable."""
-        regime = self.found[k].regime
-        if regime is None or not regime.takes_panel:
-            return
-        if self._n_swaps(k) * self._trial_flops(k) > ALL_SWAPS_FLOPS:
+        regime, flops = self.found[k].regime, self._n_swaps(k) * self._trial_flops(k)
+        if regime is None or not regime.takes_panel or flops > ALL_SWAPS_FLOPS:
             return
         found = self._search(self.lams, k, self.found[k], self.effort._replace(max_swaps=-1))
         if found.value * BETTER <= self.found[k].value:
@@ -329,7 +322,7 @@ class SupportPath:
         """Search size k from the previous ridges' support, or by stronger ridges; then from other starts."""
         found = self.found.pop(k, None)
         if found is None:
-            found = self._fixed_units()
+            found = self.fixed_units
             if not self._can_try_every_support(k):
                 found = self._descend(k, found, STRONGEST, RIDGE_STEP)
         if self._tried_every_support(k, found):
@@ -338,10 +331,9 @@ class SupportPath:
         self._search_nearby_sizes(k)
         if self.is_small:
             self._start_elsewhere(k)
-        if not self.is_remote:
-            few_rows = self.n_problems * max(len(self.units.columns), FEW_ROWS_PER_UNIT * k)
-            if self.n_rows < few_rows or self.effort.all_swaps:
-                self._restart(k)
+        few_rows = self.n_problems * max(len(self.units.columns), FEW_ROWS_PER_UNIT * k)
+        if (self.n_rows < few_rows or self.effort.all_swaps) and not self.is_remote:
+            self._restart(k)
 
     def _descend(self, k: int, found: Candidate, strongest: float, step: float) -> Candidate:
         """Search with ridges from `strongest`, relative to `unit_lams`, down to the current ones."""
@@ -415,11 +407,11 @@ class SupportPath:
         if n_swaps == 0 or n_starts == 0 or flops * self.n_budgets > 0.25 * SWAP_FLOPS:
             return
         if len(self.sizes) > 1:
-            self._try(k, self._descend(k, self._fixed_units(), STRONGEST, RIDGE_STEP), effort)
-        whole = self._whole_panel(self.lams, self._fixed_units())
+            self._try(k, self._descend(k, self.fixed_units, STRONGEST, RIDGE_STEP), effort)
+        whole = self._whole_panel(self.lams, self.fixed_units)
         outside = whole.outside()
         for unit in outside[order_smallest(-whole.score(outside).gain, n_starts)]:
-            start = self._fixed_units().with_units(np.array([unit]), self.units)
+            start = self.fixed_units.with_units(np.array([unit]), self.units)
             found = self._search(self.lams, k, start, self.effort.least())
             if found.value < START_RTOL * self.found[k].value:
                 self._try(k, found, effort)
@@ -430,7 +422,7 @@ class SupportPath:
 
         Units with the least effect on decision values come first. A success starts over from the new support.
         """
-        whole = self._whole_panel(self.lams, self._fixed_units())
+        whole = self._whole_panel(self.lams, self.fixed_units)
         omitted: set[int] = set()
         if k == self.n_units:
             return
@@ -453,13 +445,12 @@ class SupportPath:
         budget, spent = self.effort.restart_seconds, 0.0
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
         weakest = max(self.strength, WEAKEST)
-        largest_factor = max(RESTART_STRONGEST / weakest, RESTART_FACTOR)
         while spent < budget and self.in_vain < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton
             start = self._perturbed(k, best) if best.value > ZERO_OBJECTIVE else None
             if start is None:
                 return
-            strongest = weakest * largest_factor ** self.rng.random()
+            strongest = weakest * (RESTART_STRONGEST / weakest) ** self.rng.random()
             found = self._descend(k, start, strongest, RESTART_STEP)
             self.last = found = self._search(self.lams, k, found, self.effort.least())
             if found.value < RESTART_RTOL * best.value:
@@ -499,16 +490,16 @@ class SupportPath:
     def _walk_whole(self) -> None:
         """Search all sizes in one panel: from the largest down, then up and down, each from its neighbour."""
         sizes = self.sizes[::-1]
-        self._whole_panel(self.lams, self.found.get(sizes[0], self._fixed_units()))
+        self._whole_panel(self.lams, self.found.get(sizes[0], self.fixed_units))
         for k in sizes if self.found else sizes[:1]:
-            self.found[k] = self._search(self.lams, k, self.found.get(k, self._fixed_units()), self.effort)
+            self.found[k] = self._search(self.lams, k, self.found.get(k, self.fixed_units), self.effort)
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
         """Search sizes below the number of active rows in rising order, then larger ones in falling order."""
         warm, self.found = self.found, {}
         below: list[int] = []
-        found = self._fixed_units()
+        found = self.fixed_units
         for k in self.sizes:
             if found.value <= ZERO_OBJECTIVE:
                 break  # more units cannot lower an objective of zero

@@ -49,7 +49,7 @@ class Effort(NamedTuple):
     max_swaps: int  # swaps of one unit for one that may fail in a row before the search ends; -1 for all
     max_pair_swaps: int  # swaps of two units for two that may fail in a row
     max_sweeps: int  # sweeps over the sizes of a path
-    tol: float  # relative tolerance of refits
+    tol: float = 1e-9  # relative tolerance of refits
     max_starts: int = 0  # searches from a single unit, made only if refits are inexpensive
     flops: float = 0.0  # flop budget for swaps beyond max_swaps and max_pair_swaps
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
