@@ -12,7 +12,7 @@ import numpy as np
 from kmargin.core import squared_hinge
 from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.problem import ArrayProblem, BinaryProblem
-from kmargin.core.scaling import Scaling, make_scaling
+from kmargin.core.scaling import CONSTANT_RTOL, Scaling, make_scaling
 from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
@@ -25,7 +25,6 @@ class Rows:
     """The operations that the search needs on a binary problem, with rows in memory or in blocks."""
 
     is_remote = False
-
     mean_weight = 1.0  # mean weight of the rows; differs from 1 only if a loss is a sum of several hinges
 
     def __init__(self, problem: BinaryProblem) -> None:
@@ -50,9 +49,10 @@ class Rows:
 
     @cached_property
     def variance(self) -> Vector:
-        """The weighted variance of each column; without an intercept, its second moment."""
+        """Weighted variances of the columns, 0 if constant; without an intercept, their second moments."""
         mean, variance, _ = self._moments
-        return self.mean_weight * (variance if self.fit_intercept else variance + mean**2)
+        varies = variance > (CONSTANT_RTOL * mean) ** 2
+        return self.mean_weight * (variance * varies if self.fit_intercept else variance + mean**2)
 
     def scaled(self, columns: Indices, coef: Vector, intercept: float) -> Vector:
         """Convert coefficients of the original columns to those of the rescaled columns, intercept last."""
@@ -65,6 +65,10 @@ class Rows:
 
         Returns the coefficients, the intercept, and the objective of the original problem.
         """
+        constant = self.variance[columns] == 0.0
+        if constant.any():  # their coefficients are rounding errors, or do what the intercept can do
+            shift = u[:-1][constant] @ self._moments.mean[columns[constant]]
+            u = np.append(np.where(constant, 0.0, u[:-1]), u[-1] + shift)
         coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
         if self.scaling is None:
             return coef, intercept, value

@@ -172,10 +172,6 @@ class SwapSearch(ABC):
         """Exchange the units support[lose] for the units `take`, even if that raises the objective."""
         self.exchange(lose[None], take[None], np.inf, np.nan)
 
-    def trial_flops(self) -> float:
-        """Approximate flops of a refit of the support."""
-        return refit_flops(self.all_rows, self.coefs.shape[1])
-
     def resize(self, k: int) -> None:
         """Drop the units that cost least, or add those that gain most, until the support has k units.
 
@@ -271,7 +267,7 @@ class SwapSearch(ABC):
         then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
-        n_affordable = effort.flops / self.trial_flops() if effort.flops else 0.0
+        n_affordable = effort.flops / refit_flops(self.all_rows, self.coefs.shape[1]) if effort.flops else 0.0
         everything = (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all
         n_tries = max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps)))
         n_tries = n_swaps if everything else n_tries
@@ -293,7 +289,7 @@ class SwapSearch(ABC):
         """Try to swap two units for two, among the PAIR_WIDTH that cost least and that gain most."""
         n_tries = self._fewer(effort.max_pair_swaps)
         if effort.max_pair_swaps > 0 and effort.flops:
-            n_tries = max(n_tries, int(effort.flops / self.trial_flops()))
+            n_tries = max(n_tries, int(effort.flops / refit_flops(self.all_rows, self.coefs.shape[1])))
         if n_tries == 0 or scores.change is None:
             return False
         lose, take = order_smallest(scores.drop, PAIR_WIDTH), order_smallest(-scores.gain, PAIR_WIDTH)
