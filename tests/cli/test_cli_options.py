@@ -257,7 +257,7 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
 
 
 def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
-    words = ["--encode", "onehot", "--ks", "2,", "--cv", 0, "--plot", "p.svg"]
+    words = ["--encode", "onehot", "--ks", "2,0", "--cv", 0, "--plot", "p.svg"]
     found = {}
     for options, unit_label in (
         ((), "variables"),
@@ -265,7 +265,7 @@ def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
         (("--group-by", " "), "groups"),
     ):
         told = run("path", "hues.csv", "--target", "outcome", "--out", "p.csv", *words, *options).stdout
-        (found[unit_label],) = pd.read_csv("p.csv").to_dict("records")
+        _, found[unit_label] = pd.read_csv("p.csv").to_dict("records")
         assert f"k, the number of {unit_label}" in Path("p.svg").read_text()
         for label in ("variables", "groups"):
             assert (f"({label})" in told) == (unit_label == label)

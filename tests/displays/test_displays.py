@@ -28,6 +28,7 @@ from kmargin import (
     SparsityPathDisplay,
     sparse_svm_path,
 )
+from kmargin.displays import palette
 
 matplotlib.use("Agg")
 
@@ -218,9 +219,13 @@ def test_recorded_steps_are_drawn_one_by_one(data):
         (line,) = (line for line in ax.lines if len(line.get_xdata()) == len(steps))
         np.testing.assert_array_equal(line.get_ydata(), [getattr(step, field) for step in steps])
         assert line.get_xdata()[-1] == sum(record.n_inner for record in trace)
+        new_rhos = np.cumsum([record.n_inner for record in trace])[:-1]
+        assert [line.get_xdata()[0] for line in ax.lines if line.get_color() == palette.FAINT] == [*new_rhos]
     assert display.axes_[2].get_xlabel() == "inner iteration"
     apart = SparseSVC(2, solver=SD(trace="steps"), shared=False).fit(X, y)
-    assert ConvergenceDisplay.from_estimator(apart).axes_[0].get_legend() is not None
+    top = ConvergenceDisplay.from_estimator(apart).axes_[0]
+    assert top.get_legend() is not None
+    assert palette.FAINT not in [line.get_color() for line in top.lines]
 
 
 def test_separately_fitted_classifiers_have_a_line_each(data):
