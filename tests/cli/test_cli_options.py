@@ -207,9 +207,7 @@ def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options,
         assert_fitted(model, by_hand(make_linear(k=1, shared=shared), frame=frame)[0])
     else:
         model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
-    assert (len(model.machine.support_) <= model.parameters["k"]) == shared, (
-        "else the option would do nothing"
-    )
+    assert (len(model.machine.support_) <= model.parameters["k"]) == shared, "else it does nothing"
     assert model.parameters["shared"] == shared
     page = Path("out/report.html").read_text()
     unit_label = "features" if kernel is None else "training points"

@@ -85,9 +85,7 @@ def test_nothing_is_answered_before_the_fit(estimator):
     others = ("_", "fit", "set_", "get_params", "get_metadata")
     methods = [getattr(estimator, name, None) for name in dir(estimator) if not name.startswith(others)]
     for method in filter(inspect.ismethod, methods):
-        n_needed = sum(
-            value.default is value.empty for value in inspect.signature(method).parameters.values()
-        )
+        n_needed = sum(one.default is one.empty for one in inspect.signature(method).parameters.values())
         with pytest.raises(NotFittedError, match=f"This {name_of(estimator)} instance is not fitted yet"):
             method(*(ROWS, CLASSES)[:n_needed])
 

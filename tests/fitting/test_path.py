@@ -101,8 +101,9 @@ class Told(Witness):
             yield (replace(found, objective=value),)
 
 
-@pytest.mark.parametrize("objectives", [*permutations((1.0, 2.0, 3.0)), (2.0, 1.0)])
+@pytest.mark.parametrize("objectives", [*permutations((1.0, 2.0, 3.0)), (2.0, 1.0), (1.0 + 1e-12, 1.0)])
 def test_a_model_worse_than_that_of_a_smaller_k_is_replaced_by_it(objectives, hyperplane):
     path = sparse_svm_path(*hyperplane, range(len(objectives)), solver=Told(objectives))
     expected = np.minimum.accumulate(objectives[::-1])[::-1]
-    assert path.objectives[:, 0].tolist() == expected.tolist()
+    is_rounding = np.ptp(objectives) < 1e-11
+    assert path.objectives[:, 0].tolist() == [*(objectives if is_rounding else expected)]
