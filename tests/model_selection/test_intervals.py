@@ -248,4 +248,5 @@ def test_the_error_of_a_difference_is_corrected_for_shared_training_rows_and_nev
     differences = np.array([0.1, 0.0, -0.1, 0.2])
     by_hand = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
     assert difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
-    assert difference_error(np.zeros(4), 1 / 3, 50) == 1 / 50
+    assert difference_error(np.zeros(4), 1 / 3, 50) == difference_error(np.ones(1), 1 / 3, 50) == 1 / 50
+    assert difference_error(np.full(4, -1.01), 1 / 3, 50) < 1e-12, "such scores are no shares of rows"
