@@ -16,20 +16,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import (
-    MM,
-    SD,
+from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.displays import (
     CoefficientDisplay,
     ConvergenceDisplay,
     CVScoreDisplay,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
     SparsityPathDisplay,
-    sparse_svm_path,
+    palette,
 )
-from kmargin.displays import palette
 
 matplotlib.use("Agg")
 
