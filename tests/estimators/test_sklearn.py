@@ -24,6 +24,7 @@ from kmargin import (
     SparseSVCCV,
     StabilitySelection,
     honest_score,
+    sparse_svm_path,
 )
 
 
@@ -88,6 +89,14 @@ def test_nothing_is_answered_before_the_fit(estimator):
         n_needed = sum(one.default is one.empty for one in inspect.signature(method).parameters.values())
         with pytest.raises(NotFittedError, match=f"This {name_of(estimator)} instance is not fitted yet"):
             method(*(ROWS, CLASSES)[:n_needed])
+
+
+def test_fits_paths_and_scores_print_nothing_unless_asked_to(capsys):
+    for estimator in [*EVERY, StabilitySelection(k=1, n_pairs=2)]:
+        clone(estimator).fit(ROWS, CLASSES)
+    sparse_svm_path(ROWS, CLASSES)
+    honest_score(SparseSVC(2), ROWS, CLASSES, permutations=1)
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("estimator", EVERY, ids=name_of)
