@@ -109,9 +109,7 @@ def test_the_budget_does_not_change_the_machine(moons, data, model):
 @pytest.mark.parametrize("k", [50, "all"])
 def test_so_it_is_where_most_points_are_kept(moons, k):
     X, y = (part[:70] for part in moons)
-    small, large = (
-        KernelSparseSVC(k, gamma=2.0, cache_size=cache_size).fit(X, y) for cache_size in (0.02, 200)
-    )
+    small, large = (KernelSparseSVC(k, gamma=2.0, cache_size=size).fit(X, y) for size in (0.02, 200))
     np.testing.assert_allclose(small.objective_, large.objective_, rtol=1e-7)
 
 

@@ -11,8 +11,11 @@ import pytest
 from joblib import parallel_config
 from stub_solvers import Keeper, mapped_file
 
-from kmargin import SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.data.design.dense import DenseDesign
+from kmargin.data.samples.read import read_samples
+from kmargin.fitting.fit import Procedure, fit_parts
+from kmargin.fitting.spec import LinearBlueprint
 
 
 def data(n_samples=400, n_features=30, dtype=np.float64, n_classes=2):
@@ -107,6 +110,12 @@ def test_workers_map_the_same_file(tmp_path):
     assert set(files) == {str(tmp_path / "X.npy")}
     assert None not in temporary
     assert len(set(temporary)) == 1
+
+
+def test_what_is_kept_of_a_fold_has_no_record_of_iterations():
+    samples = read_samples(*data(), None, None)
+    (found,) = fit_parts(LinearBlueprint(), [samples], 1, 2, [1.0], [2], Procedure(solver=MM()), "folds")
+    assert [s.trace for models in found.paths[0].solutions for s in models] == [()]
 
 
 def test_standardising_takes_one_copy():

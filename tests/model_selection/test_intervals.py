@@ -82,9 +82,7 @@ def table(mean, n_rows, n_folds=5):
         ([0.9, 0.885, 0.87], ("tolerance", 0.031), 2),
     ],
 )
-def test_one_standard_error_does_not_vanish_where_all_folds_agree_and_a_tolerance_is_a_loss(
-    mean, rule, chosen
-):
+def test_one_standard_error_does_not_vanish_where_folds_agree_and_a_tolerance_is_a_loss(mean, rule, chosen):
     scores = table(mean, 62)
     assert scores.choose(*rule) == (0, chosen)
     assert scores.error.all() == (mean[0] > 0)
