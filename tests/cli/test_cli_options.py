@@ -207,9 +207,7 @@ def test_k_is_of_the_whole_model_unless_each_machine_is_to_have_its_own(options,
         assert_fitted(model, by_hand(make_linear(k=1, shared=shared), frame=frame)[0])
     else:
         model, _ = fit("--k", 2, "--kernel", kernel, *options, data="three.csv")
-    assert (len(model.machine.support_) <= model.parameters["k"]) == shared, (
-        "else the option would do nothing"
-    )
+    assert (len(model.machine.support_) <= model.parameters["k"]) == shared, "else it does nothing"
     assert model.parameters["shared"] == shared
     page = Path("out/report.html").read_text()
     unit_label = "features" if kernel is None else "training points"
@@ -257,7 +255,7 @@ def test_the_values_of_a_text_column_are_one_variable_unless_each_is_to_count(co
 
 
 def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
-    words = ["--encode", "onehot", "--ks", "2,", "--cv", 0, "--plot", "p.svg"]
+    words = ["--encode", "onehot", "--ks", "2,0", "--cv", 0, "--plot", "p.svg"]
     found = {}
     for options, unit_label in (
         ((), "variables"),
@@ -265,7 +263,7 @@ def test_a_path_counts_as_asked_and_its_axis_says_what(coloured):
         (("--group-by", " "), "groups"),
     ):
         told = run("path", "hues.csv", "--target", "outcome", "--out", "p.csv", *words, *options).stdout
-        (found[unit_label],) = pd.read_csv("p.csv").to_dict("records")
+        _, found[unit_label] = pd.read_csv("p.csv").to_dict("records")
         assert f"k, the number of {unit_label}" in Path("p.svg").read_text()
         for label in ("variables", "groups"):
             assert (f"({label})" in told) == (unit_label == label)

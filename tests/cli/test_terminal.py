@@ -153,6 +153,7 @@ def test_a_bar_in_a_terminal_says_what_takes_so_long(width, monkeypatch):
     monkeypatch.setattr(progress, "_said", [])
     with PseudoTerminal(width) as terminal, progress_bar("fits", 1, verbose=1) as bar:
         bar.advance()
+    assert bar.progress.console.stderr, "what a command prints may go to a file"
     assert COMPILING in " ".join(line.strip() for line in terminal.lines)
     assert any(re.match(r"fits +━+ +1/1", line) for line in terminal.lines), terminal.text
     assert max(map(len, terminal.lines)) <= width

@@ -51,12 +51,18 @@ def test_a_solution_says_why_it_stopped_and_how_it_went(results):
 
 
 def test_names_are_shown_and_not_obeyed():
-    told = Facts("<b>", [("a", "<script>")], ["x"], [["&"]])
+    told = Facts("<b>", [("a", "<script>"), ("long", "b")], ["x"], [["&"]])
     html = as_html("Kind", told)
     assert "&lt;b&gt;" in html
     assert "&lt;script&gt;" in html
     assert "&amp;" in html
-    assert "<script>" in as_text("Kind", told)
+    assert as_text("Kind", told).splitlines() == [
+        "<Kind: <b>>",
+        "  a     <script>",
+        "  long  b",
+        "  x",
+        "  &",
+    ]
 
 
 def test_long_lists_end_in_how_many_more_there_are():

@@ -13,7 +13,7 @@ from kmargin.core.scaling import Scaling
 from kmargin.data.samples import Designs
 from kmargin.data.samples.array import read_samples
 from kmargin.fitting.decisions import Kernel
-from kmargin.fitting.fit import in_single_precision, never_worse, round_solution
+from kmargin.fitting.fit import in_single_precision, round_solution
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solver import bare_solution
@@ -65,16 +65,6 @@ def test_a_kernel_with_values_that_are_not_finite_is_refused_even_if_their_sum_m
 
 def solution(value, coef=(0.1, 0.7), status=Status.SWAP_OPTIMAL):
     return Solution(np.arange(len(coef)), np.array(coef), 1 / 3, 6, value, 0.0, status, 1)
-
-
-def test_a_path_hands_what_is_better_with_fewer_features_to_more():
-    row = [(solution(value),) for value in (0.5, 0.4, 0.6, 0.45, 0.9)]
-    third = row[3]
-    kept = never_worse(row)
-    assert [s.objective for (s,) in kept] == [0.4, 0.4, 0.45, 0.45, 0.9]
-    assert kept[2] is third
-    close = [(solution(0.5 * (1 + 1e-12)),), (solution(0.5),)]
-    assert never_worse(list(close))[0] is close[0]  # rounding alone is no reason
 
 
 def single(scaled):

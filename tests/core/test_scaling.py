@@ -7,7 +7,7 @@ import pytest
 from penalised_problems import make_problem
 
 from kmargin import SparseSVC
-from kmargin.core.scaling import make_scaling
+from kmargin.core.scaling import exact_moments, make_scaling
 from kmargin.data.design.dense import DenseDesign
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.refit.support import refit
@@ -17,6 +17,12 @@ def changed(problem, factors=1.0, offsets=0.0):
     return replace(
         problem, design=DenseDesign(problem.design.X * factors + offsets, problem.design.fit_intercept)
     )
+
+
+def test_mean_and_spread_are_exact_even_if_squares_overflow_or_vanish():
+    X, factors = make_problem(n_features=5).design.X + 1.0, 10.0 ** np.array([-300, -200, 0, 200, 300])
+    found = exact_moments(DenseDesign(X * factors), lambda design: design.moments(np.ones(len(X)), X[:, 0]))
+    np.testing.assert_allclose(found, [X.mean(axis=0) * factors, X.std(axis=0) * factors], rtol=1e-12)
 
 
 def test_ordinary_columns_are_left_as_they_are():

@@ -109,9 +109,7 @@ def test_the_budget_does_not_change_the_machine(moons, data, model):
 @pytest.mark.parametrize("k", [50, "all"])
 def test_so_it_is_where_most_points_are_kept(moons, k):
     X, y = (part[:70] for part in moons)
-    small, large = (
-        KernelSparseSVC(k, gamma=2.0, cache_size=cache_size).fit(X, y) for cache_size in (0.02, 200)
-    )
+    small, large = (KernelSparseSVC(k, gamma=2.0, cache_size=size).fit(X, y) for size in (0.02, 200))
     np.testing.assert_allclose(small.objective_, large.objective_, rtol=1e-7)
 
 
@@ -171,9 +169,10 @@ def test_a_machine_without_points_predicts_in_blocks_too():
     np.testing.assert_array_equal(inputs.times(np.ones((40, 2)), np.empty((0, 3))), np.zeros((40, 3)))
 
 
-def test_mm_says_what_it_would_take(moons):
-    X, y = moons
-    with pytest.raises(ValueError, match=r'solver="mm".*150 by 150 points, 0 MB.*use solver="exchange"'):
+def test_mm_says_what_it_would_take():
+    X, y = make_moons(800, noise=0.25, random_state=0)
+    message = r'solver="mm".*800 by 800 points, 5 MB for .* cache_size is 0\.1 MB: use solver="exchange"'
+    with pytest.raises(ValueError, match=message):
         KernelSparseSVC(5, solver=MM(), cache_size=0.1).fit(X, y)
 
 

@@ -11,8 +11,11 @@ import pytest
 from joblib import parallel_config
 from stub_solvers import Keeper, mapped_file
 
-from kmargin import SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
 from kmargin.data.design.dense import DenseDesign
+from kmargin.data.samples.read import read_samples
+from kmargin.fitting.fit import Procedure, fit_parts
+from kmargin.fitting.spec import LinearBlueprint
 
 
 def data(n_samples=400, n_features=30, dtype=np.float64, n_classes=2):
@@ -24,6 +27,14 @@ def data(n_samples=400, n_features=30, dtype=np.float64, n_classes=2):
 
 def seen_by_machines(model, X, y, **fit):
     return [solution.trace[0] for solution in model.fit(X, y, **fit).solutions_]
+
+
+def peak_of(function, *arguments):
+    tracemalloc.start()
+    result = function(*arguments)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return result, peak
 
 
 PLAIN = SparseSVC(k=2, solver=Keeper())
@@ -59,10 +70,7 @@ def test_a_cross_validation_copies_the_rows_of_one_fold_at_a_time(standardize):
     X, y = data(8000, 200)
     model = SparseSVCCV(ks=[3, 2], cv=5, standardize=standardize, solver=Keeper(only_file=True))
     model.fit(X[:200], y[:200])  # compiles
-    tracemalloc.start()
-    model.fit(X, y)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(model.fit, X, y)
     # 0.8 of X to train and 0.2 to test; the training rows once more to scale them, and room to work
     assert peak < (2.5 if standardize else 1.3) * X.nbytes
 
@@ -71,10 +79,7 @@ def test_a_search_takes_less_memory_than_a_copy_in_double_precision():
     X, y = data(20_000, 300, np.float32)
     model = SparseSVC(k=2)
     model.fit(X[:200], y[:200])  # compiles
-    tracemalloc.start()
-    model.fit(X, y)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, peak = peak_of(model.fit, X, y)
     assert peak < 0.75 * X.size * 8
 
 
@@ -107,13 +112,16 @@ def test_workers_map_the_same_file(tmp_path):
     assert len(set(temporary)) == 1
 
 
+def test_what_is_kept_of_a_fold_has_no_record_of_iterations():
+    samples = read_samples(*data(), None, None)
+    (found,) = fit_parts(LinearBlueprint(), [samples], 1, 2, [1.0], [2], Procedure(solver=MM()), "folds")
+    assert [s.trace for models in found.paths[0].solutions for s in models] == [()]
+
+
 def test_standardising_takes_one_copy():
     X, _ = data(4000, 200)
     mean, spread = X.mean(axis=0), X.std(axis=0)
-    tracemalloc.start()
-    scaled = DenseDesign(X).standardized(mean, spread)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    scaled, peak = peak_of(DenseDesign(X).standardized, mean, spread)
     np.testing.assert_allclose(scaled.X, (X - mean) / spread)
     assert peak < 1.1 * X.nbytes
 

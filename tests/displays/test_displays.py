@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -15,18 +16,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import (
-    MM,
-    SD,
+from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, sparse_svm_path
+from kmargin.displays import (
     CoefficientDisplay,
     ConvergenceDisplay,
     CVScoreDisplay,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
     SparsityPathDisplay,
-    sparse_svm_path,
+    palette,
 )
 
 matplotlib.use("Agg")
@@ -73,6 +69,10 @@ def test_coefficients_of_many_classifiers_are_drawn_as_an_image_by_class():
     signs = [[1 if pair[1] == 7 else -1 if pair[0] == 7 else 0] for pair in combinations(range(8), 2)]
     np.testing.assert_allclose(display.coefs[7], (np.array(signs) * model.coef_[:, names]).sum(axis=0) / 7)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == display.machines
+    for text in display.ax_.texts:
+        share = display.coefs[text.get_position()] / np.abs(display.coefs).max()
+        assert text.get_text() == ("+" if share > 0 else "−")
+        assert (text.get_color() == "white") == (abs(share) > 0.55), "white on dark cells"
     display.figure_.canvas.draw()
 
 
@@ -147,6 +147,8 @@ def test_models_inside_pipelines_and_grid_searches_are_drawn(data, frame, chosen
     ]
     first = make_pipeline(SparseSVC(k=2), LogisticRegression()).fit(frame, y)
     assert set(CoefficientDisplay.from_estimator(first).feature_names) <= set(NAMES)
+    both = make_pipeline(SparseSVC(k=4), SparseSVC(k=2)).fit(frame, y)
+    assert len(CoefficientDisplay.from_estimator(both).feature_names) == 2, "those of the last"
     search = GridSearchCV(pipeline, {"sparsesvc__k": [2]}, cv=2).fit(frame, y)
     assert CoefficientDisplay.from_estimator(search).feature_names == display.feature_names
     inner = make_pipeline(StandardScaler(), SparseSVCCV(ks=[3, 1], cv=2)).fit(frame, y)
@@ -218,16 +220,22 @@ def test_recorded_steps_are_drawn_one_by_one(data):
         (line,) = (line for line in ax.lines if len(line.get_xdata()) == len(steps))
         np.testing.assert_array_equal(line.get_ydata(), [getattr(step, field) for step in steps])
         assert line.get_xdata()[-1] == sum(record.n_inner for record in trace)
+        new_rhos = np.cumsum([record.n_inner for record in trace])[:-1]
+        assert [line.get_xdata()[0] for line in ax.lines if line.get_color() == palette.FAINT] == [*new_rhos]
     assert display.axes_[2].get_xlabel() == "inner iteration"
     apart = SparseSVC(2, solver=SD(trace="steps"), shared=False).fit(X, y)
-    assert ConvergenceDisplay.from_estimator(apart).axes_[0].get_legend() is not None
+    top = ConvergenceDisplay.from_estimator(apart).axes_[0]
+    assert top.get_legend() is not None
+    assert palette.FAINT not in [line.get_color() for line in top.lines]
 
 
 def test_separately_fitted_classifiers_have_a_line_each(data):
     apart = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD(), shared=False).fit(*data))
     assert [line.get_label() for line in apart.axes_[0].lines] == ["0 vs 1", "0 vs 2", "1 vs 2"]
-    together = ConvergenceDisplay.from_estimator(SparseSVC(2, solver=SD()).fit(*data))
+    assert [ax.get_yscale() for ax in apart.axes_] == ["linear", "log", "log"]
+    together = ConvergenceDisplay.from_estimator(SparseSVC("all", solver=SD()).fit(*data))
     assert len(together.axes_[0].lines) == 1
+    assert [ax.get_yscale() for ax in together.axes_] == ["linear", "linear", "log"], "the distance is 0"
 
 
 @pytest.mark.parametrize(
@@ -315,6 +323,8 @@ def test_bars_show_the_coefficients_of_largest_magnitude():
     )
     display = CoefficientDisplay.from_estimator(model, feature_names=["a", "$b", "c", "d", "e"], n_features=3)
     assert [bar.get_width() for bar in display.ax_.patches] == [-5.0, -3.0, 2.0]
+    colours = [to_hex(bar.get_facecolor()) for bar in display.ax_.patches]
+    assert colours == [palette.NEGATIVE, palette.NEGATIVE, palette.POSITIVE]
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == [r"\$b", "e", "d"]
     assert display.ax_.get_xlabel() == "coefficient per unit of the feature\n(0 vs 1)"
 

@@ -1,10 +1,13 @@
 """The estimators are scikit-learn estimators."""
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -21,6 +24,7 @@ from kmargin import (
     SparseSVCCV,
     StabilitySelection,
     honest_score,
+    sparse_svm_path,
 )
 
 
@@ -66,6 +70,10 @@ METADATA = {"sample_weight": np.linspace(0.1, 3, 90), "groups": np.arange(90) //
 EVERY = [SparseSVC(2), SparseSVCCV([2, 1], cv=2), KernelSparseSVC(3), KernelSparseSVCCV([3, 1], cv=2)]
 
 
+def name_of(estimator):
+    return type(estimator).__name__
+
+
 def requesting(estimator, scaler):
     """A pipeline that requests all metadata that its steps take, and these metadata."""
     taken = {name: values for name, values in METADATA.items() if has_fit_parameter(estimator, name)}
@@ -73,7 +81,25 @@ def requesting(estimator, scaler):
     return make_pipeline(scaler.set_fit_request(sample_weight=True), step), taken
 
 
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", [*EVERY, StabilitySelection()], ids=name_of)
+def test_nothing_is_answered_before_the_fit(estimator):
+    others = ("_", "fit", "set_", "get_params", "get_metadata")
+    methods = [getattr(estimator, name, None) for name in dir(estimator) if not name.startswith(others)]
+    for method in filter(inspect.ismethod, methods):
+        n_needed = sum(one.default is one.empty for one in inspect.signature(method).parameters.values())
+        with pytest.raises(NotFittedError, match=f"This {name_of(estimator)} instance is not fitted yet"):
+            method(*(ROWS, CLASSES)[:n_needed])
+
+
+def test_fits_paths_and_scores_print_nothing_unless_asked_to(capsys):
+    for estimator in [*EVERY, StabilitySelection(k=1, n_pairs=2)]:
+        clone(estimator).fit(ROWS, CLASSES)
+    sparse_svm_path(ROWS, CLASSES)
+    honest_score(SparseSVC(2), ROWS, CLASSES, permutations=1)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("estimator", EVERY, ids=name_of)
 def test_weights_and_groups_of_samples_are_routed_through_pipelines_and_searches(estimator):
     with config_context(enable_metadata_routing=True):
         pipeline, taken = requesting(estimator, StandardScaler())

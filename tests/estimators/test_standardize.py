@@ -59,10 +59,12 @@ def test_a_kernel_sees_scaled_features_sparse_or_not(kernel, kind, weights):
     np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, X[model.support_])
 
 
-def test_a_constant_feature_has_no_part_in_gamma():
+def test_a_constant_feature_has_no_part_in_gamma_and_scale_1():
     wide = np.column_stack([X, np.full(N, 7.0)])
     model = KernelSparseSVC(k=3, standardize=True).fit(wide, Y > 0)
     assert model.kernel_.numbers["gamma"] == pytest.approx(1 / P)
+    scales = SparseSVC(k=3, standardize=True).fit(wide, Y > 0).scale_
+    np.testing.assert_allclose(scales, StandardScaler().fit(wide).scale_, rtol=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -9,23 +9,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-from kmargin import (
-    MM,
-    SD,
-    BlockKFold,
-    Exchange,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    Solver,
-    SparseSVC,
-    SparseSVCCV,
-    StabilitySelection,
-    honest_score,
-    sparse_svm_path,
-    stability_bounds,
-    stability_C,
-    stability_k,
-)
+import kmargin
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, Solver, SparseSVC, SparseSVCCV
 
 X = np.sort(np.random.default_rng(0).standard_normal((20, 3)), axis=0)
 Y = np.where(X[:, 0] > 0, 1, -1)
@@ -71,15 +56,15 @@ RIGHT = {
     SparseSVCCV: {"ks": [2, 1], "cv": 2},
     KernelSparseSVC: {"k": 2},
     KernelSparseSVCCV: {"ks": [2, 1], "cv": 2},
-    StabilitySelection: {"n_pairs": 2},
+    kmargin.StabilitySelection: {"n_pairs": 2},
     MM: {},
     SD: {},
     Exchange: {},
-    sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
-    honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
-    stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
-    stability_k: {"n_features": 10},
-    stability_C: {"n_samples": 20, "n_features": 10},
+    kmargin.sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
+    kmargin.honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
+    kmargin.stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
+    kmargin.stability_k: {"n_features": 10},
+    kmargin.stability_C: {"n_samples": 20, "n_features": 10},
 }
 
 
@@ -109,17 +94,18 @@ def test_a_wrong_value_of_any_parameter_is_refused(target, name):
 
 @pytest.mark.parametrize("model", [*WRONG, SparseSVC, None])
 def test_a_score_is_of_a_model(model):
-    assert_refused("honest_score", model, lambda: honest_score(model, X, Y))
+    assert_refused("honest_score", model, lambda: kmargin.honest_score(model, X, Y))
 
 
 @pytest.mark.parametrize("n_splits", [*WRONG, 1, True, None])
 def test_folds_of_blocks_are_a_number(n_splits):
-    assert_refused("n_splits", n_splits, lambda: BlockKFold(n_splits))
+    assert_refused("n_splits", n_splits, lambda: kmargin.BlockKFold(n_splits))
 
 
 @pytest.mark.parametrize("cv", [0, 1, True, [], [3], [(1, 2, 3)], {"a": 1}, "five"])
 @pytest.mark.parametrize(
-    "call", [lambda cv: SparseSVCCV(cv=cv).fit(X, Y), lambda cv: honest_score(SparseSVC(1), X, Y, cv=cv)]
+    "call",
+    [lambda cv: SparseSVCCV(cv=cv).fit(X, Y), lambda cv: kmargin.honest_score(SparseSVC(1), X, Y, cv=cv)],
 )
 def test_folds_are_a_number_a_splitter_or_pairs(call, cv):
     assert_refused("cv", cv, lambda: call(cv))
@@ -190,7 +176,5 @@ def test_a_solver_of_ones_own_is_told_what_it_lacks():
 
     with pytest.raises(NotImplementedError, match=r"Lazy has no check. Define check\(self\)"):
         SparseSVC(solver=Lazy()).fit(X, Y)
-    with pytest.raises(
-        NotImplementedError, match=r"Checked has no solve_grid. Define solve_grid\(self, problem"
-    ):
+    with pytest.raises(NotImplementedError, match=r"Checked has no solve_grid. Define solve_grid"):
         SparseSVC(1, solver=Checked()).fit(X, Y)

@@ -129,15 +129,18 @@ def test_newton_takes_the_step_that_it_finds_too_short_to_look_at_again():
     np.testing.assert_allclose(minimise(sums, near, 1.0), np.log(a), rtol=0, atol=1e-12)
 
 
-def test_sums_over_parts_of_the_rows_are_those_over_all(rng, monkeypatch):
+@pytest.mark.parametrize("tile", [1, 7 * 12])
+def test_sums_over_parts_of_the_rows_are_those_over_all(rng, monkeypatch, tile):
     rows = make_rows(rng, 3, "ovr")
     whole = fit(rows, 3, "ovr")
-    monkeypatch.setattr("kmargin.model_selection.calibration.TILE", 7 * 12)
+    monkeypatch.setattr("kmargin.model_selection.calibration.TILE", tile)
     np.testing.assert_allclose(fit(rows, 3, "ovr").slopes, whole.slopes, rtol=1e-8, atol=1e-10)
 
 
-def test_pairs_are_coupled_by_least_squares(rng):
-    n_classes, second = 4, rng.uniform(0.001, 0.999, (6, 6))
+@pytest.mark.parametrize("at_once", [1, 2 * 5**2, 2**20])
+def test_pairs_are_coupled_by_least_squares_however_many_rows_at_once(rng, monkeypatch, at_once):
+    monkeypatch.setattr("kmargin.model_selection.calibration.MAX_SYSTEM_ENTRIES", at_once)
+    n_classes, second = 4, rng.uniform(0.001, 0.999, (5, 6))
     P = couple(second, n_classes)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     for p, r in zip(P, second, strict=True):

@@ -202,6 +202,7 @@ def test_equal_classes_are_compared_by_the_score_itself():
     found = honest_score(SparseSVC(2), hyperplane()[0], np.arange(80) % 2)
     assert found.judged_by == "accuracy"
     assert found.evidence.estimate == (found.score, found.interval)
+    assert not found.evidence._replace(guessing=found.interval.low).is_better
 
 
 @pytest.mark.parametrize("repeats", [1, 2])

@@ -82,9 +82,7 @@ def table(mean, n_rows, n_folds=5):
         ([0.9, 0.885, 0.87], ("tolerance", 0.031), 2),
     ],
 )
-def test_one_standard_error_does_not_vanish_where_all_folds_agree_and_a_tolerance_is_a_loss(
-    mean, rule, chosen
-):
+def test_one_standard_error_does_not_vanish_where_folds_agree_and_a_tolerance_is_a_loss(mean, rule, chosen):
     scores = table(mean, 62)
     assert scores.choose(*rule) == (0, chosen)
     assert scores.error.all() == (mean[0] > 0)
@@ -248,4 +246,5 @@ def test_the_error_of_a_difference_is_corrected_for_shared_training_rows_and_nev
     differences = np.array([0.1, 0.0, -0.1, 0.2])
     by_hand = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
     assert difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
-    assert difference_error(np.zeros(4), 1 / 3, 50) == 1 / 50
+    assert difference_error(np.zeros(4), 1 / 3, 50) == difference_error(np.ones(1), 1 / 3, 50) == 1 / 50
+    assert difference_error(np.full(4, -1.01), 1 / 3, 50) < 1e-12, "such scores are no shares of rows"

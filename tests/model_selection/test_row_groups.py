@@ -9,7 +9,7 @@ from tables_data import make_table
 from kmargin import StabilitySelection
 from kmargin.core.validation import InputError
 from kmargin.fitting.subsampling import Halves
-from kmargin.model_selection.nested import ScoredRows, permutation_test
+from kmargin.model_selection.nested import ScoredRows, permutation_test, permute_labels
 from kmargin.model_selection.scores import effective_number, rate_interval
 from kmargin.report.page import together_text
 from kmargin.tables.analysis import OUTER, analyse
@@ -83,6 +83,13 @@ def test_labels_are_permuted_with_their_groups(dataset):
     for y in seen:
         assert sorted(y) == sorted(dataset.y)
         assert all(len(set(y[patient == PATIENTS])) == 1 for patient in range(20))
+
+
+def test_labels_that_differ_within_groups_are_permuted_within_each():
+    labels, groups = np.arange(60), np.arange(60) // 20
+    permuted = permute_labels(labels, groups, np.random.default_rng(0))
+    np.testing.assert_array_equal(permuted // 20, groups)
+    assert (permuted != labels).reshape(3, 20).any(axis=1).all()
 
 
 @pytest.mark.parametrize("groups", [PATIENTS, np.arange(60) // 2], ids=["of one class", "mixed"])

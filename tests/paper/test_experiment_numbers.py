@@ -143,9 +143,7 @@ def test_the_verdict_counts_agreements_and_compares_times():
     ]
     verdict = Verdict(Settings(), lines)
     text = " ".join(verdict.sentences())
-    assert text.startswith(
-        "Of the paper's 3 printed test accuracies of MM and SD on these data, 2 agree with"
-    )
+    assert text.startswith("Of the paper's 3 printed test accuracies of MM and SD on these data, 2 agree")
     assert "computes the whole path 4 times as fast" in text
     assert "at least as well on 1 of 2" in text
     assert verdict.duels[0].gain == 2.0  # over mm, the better of the two

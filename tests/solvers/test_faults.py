@@ -286,6 +286,8 @@ def test_the_variance_of_entries_is_exact_for_large_means_and_large_entries(form
     assert variance_of_entries(form(X), np.ones(3)) == pytest.approx(8 / 9 * 1e50)
     X = np.full((7, 3), 0.1, dtype)
     assert variance_of_entries(form(X), np.linspace(0.1, 1.0, 7)) == 0.0
+    X[0] = 0.1 + 1e-6
+    assert variance_of_entries(form(X), np.ones(7)) == pytest.approx(6e-12 / 49, rel=0.1, abs=0)
     X[:, 0] = 1e4 + np.arange(7)
     X[:4, 1] = 0.0
     repeats = np.arange(1.0, 8.0)

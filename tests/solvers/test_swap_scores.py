@@ -43,7 +43,9 @@ def test_changes_by_swaps_of_two_for_two_equal_those_of_least_squares(case):
             assert changes[row, column] == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["one problem", "three problems", "groups of three problems"])
+@pytest.mark.parametrize(
+    "name", ["one problem", "groups of one problem", "three problems", "groups of three problems"]
+)
 def test_a_column_that_would_get_the_wrong_sign_gains_nothing(name):
     free = make_search(make_case(**CASES[name]), [4, 0, 2])
     signs = np.zeros(12)

@@ -5,7 +5,7 @@ import pytest
 from search_problems import CASES, fold, lowest_of_all, make_case, make_search
 
 from kmargin.solvers.refit import newton
-from kmargin.solvers.search import panels
+from kmargin.solvers.search import panels, remote_panels
 
 SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
 WITH_SIGNS = {
@@ -79,11 +79,11 @@ def test_the_first_of_several_trials_below_the_limit_is_made(rng):
     assert set(search.support.tolist()) == {0, 2, first}
 
 
-def test_a_trial_that_reaches_the_step_limit_is_reported_as_uncertain(monkeypatch):
-    problem = make_case(n_problems=1)
-    search = make_search(problem, [4, 0, 2])
-    arguments = [np.array([[0]]), np.array([[5]]), np.inf, np.inf, 1e-12, np.empty(1)]
-    for module in (newton, panels):
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_trial_that_reaches_the_step_limit_is_reported_as_uncertain(monkeypatch, remote):
+    search = make_search(make_case(n_problems=1), [4, 0, 2], remote=remote)
+    arguments = [np.array([[1]]), np.array([[3]]), np.inf, np.inf, 1e-12, np.empty(1)]
+    for module in (newton, panels, remote_panels):
         monkeypatch.setattr(module, "MAX_NEWTON_STEPS", 1)
     monkeypatch.setattr(panels, "try_exchanges", panels.try_exchanges.py_func)
     turn, support, *_ = search.panels.exchange(search.support, search.coefs, *arguments)

@@ -97,10 +97,7 @@ def test_what_cannot_be_gets_one_sentence(asked, message):
 FILES = {
     "wrong columns": ("name,group\na,b\n", "groups.csv has columns 'name', 'group'. It needs two"),
     "three columns": ("feature,group,x\na,b,1\n", "has columns 'feature', 'group', 'x'. It needs two"),
-    "a feature twice": (
-        "feature,group\nage,a\nage,b\n",
-        "row 2 of groups.csv .* repeats a feature. Put each",
-    ),
+    "a feature twice": ("feature,group\nage,a\nage,b\n", "row 2 of groups.csv .* repeats a feature. Put"),
     "a gap": ("feature,group\nage,a\nz,\n", "row 2 of groups.csv lacks a feature or a group"),
     "no rows": ("feature,group\n", "groups.csv has no rows of data"),
 }

@@ -100,6 +100,8 @@ def test_what_was_found_out_is_said_and_can_be_overruled(tmp_path):
     (tmp_path / "b.csv").write_bytes(b"a.b;c.d\n1.5;2\n")
     assert list(read_table(tmp_path / "b.csv", Reading(sep=".")).frame.columns) == ["a", "b;c", "d"]
     assert list(read_table(tmp_path / "b.csv", Reading(sep=";")).frame.columns) == ["a.b", "c.d"]
+    (tmp_path / "b.csv").write_bytes(b"sep=|\na,b|c,d\n1,x|3,4\n")
+    assert list(read_table(tmp_path / "b.csv").frame.columns) == ["a,b", "c,d"]
     (tmp_path / "c.csv").write_text("a;b\n1,5;2.160\n2,5;?\n")
     assert read_table(tmp_path / "c.csv", Reading(decimal=",")).frame["b"].tolist()[0] == 2160
     (tmp_path / "c.csv").write_text("a;b;time\n1,5;2,16;9.30\n2,5;0,5;9.45\n")

@@ -146,9 +146,7 @@ def test_laboratory_values_get_advice_of_their_own(encode):
 
 
 def test_labels_that_differ_by_case_or_blanks_are_one_class():
-    spelled = [
-        {0: label.upper(), 1: f" {label}"}.get(i % 5, label) for i, label in enumerate(FRAME["outcome"])
-    ]
+    spelled = [{0: text.upper(), 1: f" {text}"}.get(i % 5, text) for i, text in enumerate(FRAME["outcome"])]
     dataset = prepare(Table(FRAME.assign(outcome=spelled)), Roles("outcome"))
     assert dataset.y.tolist() == FRAME["outcome"].tolist()
     assert len(dataset.notes) == 2

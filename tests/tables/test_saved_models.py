@@ -303,7 +303,5 @@ def test_digests_forgive_what_files_do_to_numbers_and_nothing_else():
 
 
 def test_a_folder_that_is_not_there_gets_a_sentence(model, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"two\.kmargin is in a folder that does not exist\. Create the folder"
-    ):
+    with pytest.raises(ValueError, match=r"two\.kmargin is in a folder that does not exist\. Create"):
         save_model(model, tmp_path / "nowhere" / "two.kmargin")

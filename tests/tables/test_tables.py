@@ -133,9 +133,7 @@ CONTENTS = {
     "X of texts": ("a.npz", as_npz(X=np.full((2, 2), "1")), "Save X with numbers"),
     "a short y": ("a.npz", as_npz(X=np.eye(2), y=[1]), "y with a class for each row"),
     "few names": ("a.npz", as_npz(X=np.eye(2), feature_names=["a"]), "a name for each column of X"),
-    "one name for two": (
-        "a.npz", as_npz(X=np.eye(2), feature_names=["a", "a"]), "more than one column called 'a'"
-    ),
+    "one name for two": ("a.npz", as_npz(X=np.eye(2), feature_names=["a", "a"]), "more than one column"),
 }  # fmt: skip
 
 
@@ -270,9 +268,7 @@ COLUMNS = {
     "drop of nothing": (FRAME, Roles("outcome", drop=["agee"]), "--drop: .*'agee'. Did you mean 'age'"),
     "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: the table has no column 'x'"),
     "drop of the target": (FRAME, Roles("outcome", drop=["outcome"]), "--drop outcome is the target"),
-    "two roles": (
-        FRAME, Roles("outcome", drop=["age"], features=["age"]), "--drop age is also named by --feature"
-    ),
+    "two roles": (FRAME, Roles("outcome", drop=["age"], features=["age"]), "--drop age is also named"),
     "weights below 0": (with_column("w", -1), Roles("outcome", weights="w"), "row 1 of column 'w' holds -1"),
     "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "row 1 of column 'w' holds a"),
     "no weight": (with_column("w", 0), Roles("outcome", weights="w"), "holds 0.*some of them above 0"),

@@ -156,6 +156,7 @@ class ConvergenceDisplay(Display):
         is_single = len(self.traces) == 1
         by_step = all(record.steps for trace in self.traces for record in trace)
         panels = STEP_PANELS if by_step else OUTER_PANELS
+        are_positive = np.full(len(panels), True)
         for number, (trace, name) in enumerate(zip(self.traces, self.names, strict=True)):
             look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
             records, x = [*trace], np.arange(1, len(trace) + 1)
@@ -173,13 +174,11 @@ class ConvergenceDisplay(Display):
                 for ax in axes if is_single else ():
                     for start in starts[1:]:
                         ax.axvline(start, color=palette.FAINT, lw=0.6, zorder=0)
-            for ax, (field, _, _) in zip(axes, panels, strict=True):
+            for at, (ax, (field, _, _)) in enumerate(zip(axes, panels, strict=True)):
                 values = np.array([getattr(record, field) for record in records], dtype=float)
                 ax.plot(x, values, label=name, **style)
-        for ax, (_, label, scale) in zip(axes, panels, strict=True):
-            is_positive = all(
-                (line.get_ydata() > 0).all() for line in ax.lines if line.get_label() in self.names
-            )
+                are_positive[at] &= (values > 0).all()
+        for ax, (_, label, scale), is_positive in zip(axes, panels, are_positive, strict=True):
             ax.set(yscale=scale if is_positive else "linear", ylabel=label)
         axes[-1].set_xlabel("inner iteration" if by_step else "outer iteration, a value of $\\rho$ each")
         axes[0].set_title(self.title)
