@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, make_scorer, roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
@@ -42,6 +43,8 @@ def test_each_fold_is_scored_by_a_path_fitted_to_its_own_training_rows(rng, solv
         right = [path.predict(scale(X[test]), k) == y[test] for k in ks]
         expected = np.average(right, axis=1, weights=weights[test])  # class weights do not score
         np.testing.assert_allclose(model.cv_results_[f"split{i}_test_score"], expected)
+    again = clone(model).set_params(cv=(splits := cv.split(X, y))).fit(X, y, weights)
+    assert (again.cv, again.best_score_) == (splits, model.best_score_)
 
 
 def correlated_features(rng):

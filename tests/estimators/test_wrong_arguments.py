@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 
 import kmargin
 from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, Solver, SparseSVC, SparseSVCCV
@@ -92,7 +93,7 @@ def test_a_wrong_value_of_any_parameter_is_refused(target, name):
             assert_refused(name, value, lambda value=value: use(target, **{name: value}))
 
 
-@pytest.mark.parametrize("model", [*WRONG, SparseSVC, None])
+@pytest.mark.parametrize("model", [*WRONG, SparseSVC, None, Ridge(), make_pipeline(Ridge())])
 def test_a_score_is_of_a_model(model):
     assert_refused("honest_score", model, lambda: kmargin.honest_score(model, X, Y))
 
@@ -164,6 +165,17 @@ NO_DATES = "Column 'admitted' of X holds dates or durations, which are not numbe
 def test_texts_and_dates_among_the_numbers_are_named(frame, message):
     with pytest.raises((ValueError, TypeError), match=message):
         SparseSVC().fit(frame, Y)
+
+
+def test_a_class_of_one_row_is_refused():
+    data, message = (X, np.r_[2, Y[1:]]), "Class 2 has 1 row, but cross-validation needs at least two. Give"
+    assert_refused(message, None, lambda: SparseSVCCV(cv=2).fit(*data))
+    assert_refused(message, None, lambda: honest_score(SparseSVC(), *data))
+
+
+def test_no_message_names_an_internal_class():
+    with pytest.raises(TypeError, match=r"^MM or SD\(\) got an unexpected keyword argument 'foo'"):
+        SD(foo=1)
 
 
 def test_a_solver_of_ones_own_is_told_what_it_lacks():

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
@@ -249,13 +250,12 @@ def check_cv(cv: Any) -> None:
 
 
 def check_model(model: Any, who: str) -> None:
-    """Raise TypeError unless `model` has the methods of an estimator; `who` is the function that needs it."""
+    """Raise TypeError unless `model` is a classifier; `who` is the function that needs it."""
     if isinstance(model, type):
         raise TypeError(f"{who} was given the class {model.__name__}, not a model. Use {model.__name__}().")
-    if getattr(model, "fit", None) is None or getattr(model, "get_params", None) is None:
+    if None in (getattr(model, "fit", None), getattr(model, "get_params", None)) or not is_classifier(model):
         raise TypeError(
-            f"{who} was given {shortly(model)}, which cannot be fitted. Give an estimator such as "
-            "SparseSVCCV()."
+            f"{who} was given {shortly(model)}, which is not a classifier. Give one such as SparseSVCCV()."
         )
 
 
@@ -292,9 +292,9 @@ def resolve_ks(
 ) -> list[int]:
     """Return the values of k of a path, descending and distinct; `ks` is a list, an integer or None.
 
-    An integer is the number of values, log-spaced from `n_features` down to 1. None means 20 values,
-    log-spaced from `n_default` down to 1. Values below `n_fixed`, the number of units that must be in the
-    model, raise ValueError if the user listed them, and are left out otherwise.
+    An integer is the largest number of values, log-spaced from `n_features` down to 1. None means up to 20
+    values, log-spaced from `n_default` down to 1. Values below `n_fixed`, the number of units that must be in
+    the model, raise ValueError if the user listed them, and are left out otherwise.
     """
     are_listed = ks is not None and not is_integer(ks)
     if not are_listed:

@@ -1,6 +1,7 @@
 """`SparseSVCCV` and `KernelSparseSVCCV` choose k and C by cross-validation, and have probabilities."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -196,7 +197,8 @@ class CrossValidated(MarginClassifier):
         units, largest = blueprint.units(samples), blueprint.largest_default(samples)
         ks = validation.resolve_ks(self.ks, units.n_units, largest, blueprint.unit_label, units.fixed.sum())
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        model_at = partial(self._model_at, clone(self))
+        template = clone(copy(self).set_params(cv=None)).set_params(cv=self.cv)  # a generator has no copy
+        model_at = partial(self._model_at, template)
         searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
         table = searched.table
         row, column = table.choose(self.selection, self.tolerance)
@@ -299,8 +301,8 @@ class SparseSVCCV(LinearClassifier, CrossValidated):
     Parameters
     ----------
     ks : list of int, int or None, default=None
-        The values of k to try, or how many values, log-spaced from all features down to one. None means 20
-        values from the number of features or samples, whichever is smaller, down to one.
+        The values of k to try, or at most how many, log-spaced from all features down to one. None means up
+        to 20 values from the number of features or samples, whichever is smaller, down to one.
     Cs : list of float, default=(1.0,)
         The values of C to try; see :class:`~kmargin.SparseSVC`.
     cv : int, splitter, list of splits, or None, default=None
@@ -391,7 +393,7 @@ class KernelSparseSVCCV(KernelClassifier, CrossValidated):
     Parameters
     ----------
     ks : list of int, int or None, default=None
-        The values of k to try; None means 20 values, log-spaced from 100 (or all points) down to one.
+        The values of k to try; None means up to 20, log-spaced from 100 (or all points) down to one.
     Cs, cv, scoring, repeats, selection, tolerance, verbose : see SparseSVCCV
         As in :class:`~kmargin.SparseSVCCV`.
     kernel, gamma, degree, coef0 : see KernelSparseSVC

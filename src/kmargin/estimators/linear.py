@@ -341,7 +341,7 @@ def sparse_svm_path(
     y : array-like of shape (n_samples,)
         The classes, two or more.
     ks : list of int, int, or None, default=None
-        The values of k, or how many values, log-spaced from all features down to one; None means 20 values.
+        The values of k, or at most how many, log-spaced from all features down to one; None means up to 20.
     C, solver, multi_class, shared, groups, keep, avoid, signs : see SparseSVC
         As in :class:`~kmargin.SparseSVC`.
     standardize, fit_intercept, class_weight : see SparseSVC

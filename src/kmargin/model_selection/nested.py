@@ -119,11 +119,12 @@ def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterRe
 def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold]:
     """The outer folds of all repeats. Raises ValueError if there are too few groups or rows of a class."""
     y, groups = rows.y, rows.groups
+    splitters = make_splitters(cv, repeats, seed, y, groups)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         validation.check_count("cv", cv, "outer folds", least=2)
         _check_enough(y, groups, int(cv))
     folds = []
-    for splitter in make_splitters(cv, repeats, seed, y, groups):
+    for splitter in splitters:
         folds += [Fold(train, test) for train, test in splitter.split(rows.X, y, groups)]
     classes = np.unique(y)
     for number, fold in enumerate(folds):
@@ -136,7 +137,7 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
     classes, counts = np.unique(y, return_counts=True)
     if counts.min() < n_folds:
         raise ValueError(
-            f"Class {classes[counts.argmin()].item()!r} has {counts.min()} rows, fewer than the {n_folds} "
+            f"Class {classes.tolist()[counts.argmin()]!r} has {counts.min()} rows, fewer than the {n_folds} "
             "outer folds. Use fewer folds, or give more rows of that class."
         )
     if groups is not None and len(np.unique(groups)) < n_folds:

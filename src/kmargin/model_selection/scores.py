@@ -219,10 +219,16 @@ def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None)
     """Return a scikit-learn splitter for each repeat of the cross-validation.
 
     If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, rows
-    are not shuffled, unless there are several repeats.
+    are not shuffled, unless there are several repeats. Raises ValueError if a class then has a single row.
     """
     splitter = check_cv(cv, y, classifier=True)
     if cv is None or isinstance(cv, numbers.Integral):
+        classes, counts = np.unique(y, return_counts=True)
+        if counts.min() < 2:
+            raise ValueError(
+                f"Class {classes.tolist()[counts.argmin()]!r} has 1 row, but cross-validation needs at least "
+                "two. Give more of that class, or remove it."
+            )
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = kind(splitter.n_splits, shuffle=repeats > 1)
     if repeats == 1:
@@ -246,7 +252,7 @@ def check_fold(number: int, classes: np.ndarray, has_class: Flags, n_test: int, 
     if not has_class.all():
         raise ValueError(
             f"{kind} {number} has no training sample of class {classes[~has_class].tolist()[0]!r}. "
-            "Use fewer folds, or a splitter that stratifies, such as StratifiedKFold."
+            "Use fewer folds, or a splitter such as StratifiedKFold, and at least two rows of each class."
         )
     if n_test == 0:
         raise ValueError(

@@ -122,6 +122,8 @@ class ProximalDistance(Solver):
         self.start = start
         self.ending = ending
 
+    __init__.__qualname__ = "MM or SD"  # in the message about an unknown argument
+
     def check(self) -> None:
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
         check_options(
