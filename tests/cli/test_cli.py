@@ -89,6 +89,9 @@ def test_predictions_do_not_depend_on_the_order_of_columns_or_on_further_ones(fi
     for mark in (None, "?"):
         frame.assign(outcome=frame["outcome"].where(frame.index >= 10, mark)).to_csv("some.csv", index=False)
         assert "% of 50 rows agree with column 'outcome'" in run("predict", fitted, "some.csv").stderr
+    frame.assign(outcome=["ill", *frame["outcome"][1:]]).to_csv("ill.csv", index=False)
+    told = "Note: Column 'outcome' holds 'ill' in 1 row, unknown to the model: counted as disagreement.\n"
+    assert told in run("predict", fitted, "ill.csv").stderr
     same = ["row", "predicted", "decision"]
     one, two = (pd.read_csv(pd.io.common.StringIO(r.stdout))[same] for r in (plain, other))
     pd.testing.assert_frame_equal(one, two)

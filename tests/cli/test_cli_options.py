@@ -26,6 +26,7 @@ from kmargin.core.validation import InputError
 from kmargin.model_selection.calibration import UnseenRows, fit_calibration
 from kmargin.model_selection.scores import rate_interval
 from kmargin.tables import model_file
+from kmargin.tables.columns import Roles
 from kmargin.tables.search import Settings
 
 FEATURES = ["age", "dose", "noise", "x y", "z"]
@@ -77,7 +78,7 @@ def walk(*options, data="data.csv"):
 
 def test_the_command_line_passes_the_defaults_of_the_analysis():
     passed = commands.FittingOptions().settings(**commands.FitOptions().settings())
-    passed.check()
+    passed.check(Roles())
     assert passed == Settings()
     shown = {"standardize": True, "multi_class": "ovo", "select": "1se", "tolerance": 0.01, "gamma": "scale"}
     shown |= {"cv": 5, "nested": True, "pairs": 25, "scoring": "accuracy"}
@@ -105,11 +106,11 @@ def test_the_command_line_passes_the_defaults_of_the_analysis():
 )
 def test_a_setting_is_allowed_up_to_its_limit(option, allowed, refused):
     for value in allowed:
-        Settings(**{option: value}).check()
+        Settings(**{option: value}).check(Roles())
     for value in refused:
         with pytest.raises(InputError, match=rf"^--{option} {value} is not "):
-            Settings(**{option: value}).check()
-    Settings(kernel="rbf", gamma=0.5, select="tolerance", tolerance=0.02).check()
+            Settings(**{option: value}).check(Roles())
+    Settings(kernel="rbf", gamma=0.5, select="tolerance", tolerance=0.02).check(Roles())
 
 
 def scale(X, weights, standardize=True):
@@ -193,6 +194,12 @@ def test_an_option_of_fit_does_in_folds_and_model_what_the_estimator_does(plain,
     assert not options or not np.allclose(decisions, plain[1], rtol=1e-3), "the option makes a difference"
     if "--id" in options:
         np.testing.assert_allclose(predictions["id"], FRAME["z"])
+    if "--k" in options:
+        FRAME[[*model.needed]].to_csv("one.csv", sep=";", decimal=",", index=False)
+        FRAME[[*model.needed]].to_excel("one.xlsx", index=False)
+        for file in ("one.csv", "one.xlsx"):
+            found = pd.read_csv(io.StringIO(run("predict", "out", file).stdout))
+            assert found["predicted"].tolist() == model.predict(FRAME).tolist()
 
 
 @pytest.mark.drawn

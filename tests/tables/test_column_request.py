@@ -15,6 +15,7 @@ from kmargin.tables.columns import Encoding, Roles, count_features, read_groups
 from kmargin.tables.search import Settings
 
 ENCODING = Encoding(("age", "site", "lab_a", "lab_b", "lab"), {"site": ("north", "south")})
+VALUES = {"encode": "onehot", "each_value": True}
 NAMES = ["age", "site=north", "site=south", "lab_a", "lab_b", "lab"]
 
 
@@ -123,12 +124,11 @@ def _data(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "asked", [{"keep": ["a"]}, {"signs": ["a=+"]}, {"avoid": ["a"]}, {"group_by": "_"}], ids=str
+    "asked", [{"keep": ["a"]}, {"signs": ["a=+"]}, {"avoid": ["a"]}, {"group_by": "_"}, VALUES], ids=str
 )
 def test_a_kernel_model_has_no_constraints_on_features(asked):
-    counted = count_features(Encoding(("a", "b_c", "b_d")), Roles(**asked))
-    with pytest.raises(InputError, match="--group-by apply to features, but with --kernel k counts"):
-        Settings(kernel="rbf").blueprint(counted)
+    with pytest.raises(InputError, match="--each-value apply to features, but with --kernel k counts"):
+        Settings(kernel="rbf").check(Roles(**asked))
 
 
 @pytest.mark.usefixtures("_data")

@@ -105,6 +105,7 @@ REFUSED = {
         X.rename(columns={"dose": "Dosis"}),
         "lacks 1 of the 2 columns .* Did you mean 'Dosis'",
     ),
+    "other features": (X[["z", "noise"]], "needs: 'age', 'dose'. It has 'z', 'noise'.$"),
     "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
     "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
     "gaps": (X.assign(age=["", *X["age"].astype(str)[1:]]), "1 missing value, in 'age'"),

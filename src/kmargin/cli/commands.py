@@ -112,7 +112,8 @@ class FileOptions:
 
         When labels are joined, rows without a label are left out, unless `all_rows`.
         """
-        table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose))
+        needed = wanted if all_rows else ()
+        table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose, needed))
         if self.labels is None:
             return table
         return join_labels(table, self.labels, self.id, target, wanted, all_rows)
@@ -207,8 +208,8 @@ class FitOptions:
     k: int | None = option("Fix the number of features (or points); one more and one fewer are scored too.")
     ks: str | None = option("Values of k to try, such as 1,2,5.")
     C: str | None = option(
-        "Values of C to try; default 0.01 to 10, and beyond if the best is at the edge. Default of the "
-        "estimators: 1.",
+        "Values of C to try, such as 0.1,1; default 0.01 to 10, and beyond if the best is at the edge. "
+        "Default of the estimators: 1.",
         "-C",
     )
     select: str = option(
@@ -245,7 +246,10 @@ class FitOptions:
                 f"fix it, or list several, such as --ks 1,2,{max(*ks, 3)}."
             )
         is_name = self.gamma in ("scale", "auto")
-        gamma = self.gamma if is_name else read_numbers("--gamma", self.gamma)[0]
+        try:
+            gamma = self.gamma if is_name else float(self.gamma)
+        except ValueError:
+            raise InputError(f"--gamma {self.gamma} is not a number, scale or auto. Use 0.5, say.") from None
         Cs = None if self.C is None else read_numbers("--C", self.C)
         values = {name: value for name, value in vars(self).items() if name not in ("C", "out", "force")}
         return values | {"ks": ks, "Cs": Cs, "gamma": gamma}
@@ -302,24 +306,18 @@ def predict_command(
         row_names = frame[id]
     elif id is not None and file.labels is None:
         raise InputError(f"--id: the table has no column {id!r}. {nearest(id, frame.columns)}")
-    prediction = loaded.predict_table(table)
+    classes, decisions, probabilities, notes = loaded.predict_table(table)
     actual = frame[loaded.target] if loaded.target in frame.columns else None
-    result = new_prediction_frame(
-        loaded,
-        prediction.classes,
-        prediction.decisions,
-        frame.index.to_numpy() + 1,
-        None if row_names is None else row_names.to_numpy(),
-        None if actual is None else actual.to_numpy(),
-        prediction.probabilities if proba else None,
-    )
+    rows, probabilities = frame.index.to_numpy() + 1, probabilities if proba else None
+    ids, given = (None if column is None else column.to_numpy() for column in (row_names, actual))
+    result = new_prediction_frame(loaded, classes, decisions, rows, ids, given, probabilities)
     if out is None:
         print_whole(csv_text(result))
     else:
         write_frame(result, out)
     if quiet:
         return
-    notes = [*table.notes, *prediction.notes]
+    notes = [*table.notes, *notes]
     if n_seen := round(loaded.share_seen(table) * len(frame)):
         notes.append(
             f"rows that the model was fitted to: {n_seen:,} of {len(frame):,}. Its accuracy on them is too "
@@ -329,17 +327,20 @@ def predict_command(
     ignored = [name for name in frame.columns if name not in known]
     if ignored:
         notes.append(f"{count(len(ignored), 'column')} ignored: {listing(ignored)}.")
-    for note in notes:
-        say(f"Note: {note}")
-    names, found = ([spelling(to_text(name)) for name in c] for c in (loaded.classes_, prediction.classes))
-    agree = [
-        spelling(text) == name
-        for text, name in zip([] if actual is None else to_texts(actual), found, strict=False)
+    names, predicted = ([spelling(to_text(name)) for name in c] for c in (loaded.classes_, classes))
+    labels = [
+        (text, name)
+        for text, name in zip([] if actual is None else to_texts(actual), predicted, strict=False)
         if text is not None and (text.strip() not in MISSING_MARKS or spelling(text) in names)
     ]
-    if agree:
-        share = percent(sum(agree) / len(agree))
-        say(f"{share} of {count(len(agree), 'row')} agree with column {loaded.target!r}.")
+    if unknown := [text for text, _ in labels if spelling(text) not in names]:
+        held = f"{listing([*dict.fromkeys(unknown)])} in {count(len(unknown), 'row')}"
+        notes.append(f"Column {loaded.target!r} holds {held}, unknown to the model: counted as disagreement.")
+    for note in notes:
+        say(f"Note: {note}")
+    if labels:
+        share = percent(np.mean([spelling(text) == name for text, name in labels]))
+        say(f"{share} of {count(len(labels), 'row')} agree with column {loaded.target!r}.")
     if out is not None:
         say(f"Written to {out}: {count(len(result), 'row')}.")
 

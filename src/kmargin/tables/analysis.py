@@ -161,7 +161,7 @@ def measure_stability(
     By default, k is the number of units fixed by --keep plus 10, or plus half of the others if that is less,
     and C is `stability_C`. k, ks, Cs and folds of `settings` are unused; `options` go to StabilitySelection.
     """
-    settings.check()
+    settings.check(dataset.roles)
     counted = dataset.counted
     n_units, n_fixed = counted.units.n_units, counted.n_fixed
     k = n_fixed + min(DEFAULT_K, (n_units - n_fixed) // 2) if k is None else k
@@ -216,8 +216,7 @@ class Analysis:
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows."""
     search = TableSearch(dataset, settings)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         choice = choose(search)
         scaling, fitted, worths = search.fit(choice, n_best=2)
     if settings.kernel is None and search.counted.request.is_empty and not np.isnan(dataset.X).any():
@@ -236,8 +235,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     ranges = np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)])
     seen = note_rows(dataset.X, model.used_features)
     model = replace(model, seen=seen, ranges=ranges, id=dataset.roles.id)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit of the final model has raised the same warnings
+    with warnings.catch_warnings(action="ignore"):  # the fit of the final model has raised the same warnings
         assessment = assess(search, choice)
         neighbours = find_neighbours(search, choice, model)
         stability, counted = None, search.counted

@@ -149,6 +149,7 @@ class Encoding:
         if absent and not table.absent_is_zero:
             others = [name for name in table.frame.columns if name not in self.columns]
             hint = explain_transposed(table.frame, absent) or nearest(absent[0], others)
+            hint = nearest("", table.frame.columns) if hint.startswith("It has") else hint
             missing = f"{len(absent):,} of the {count(len(columns), 'column')}"
             raise InputError(f"The table lacks {missing} that the model needs: {listing(absent)}. {hint}")
         frame, notes = table.frame.reindex(columns=columns, fill_value=0.0), []
@@ -272,14 +273,11 @@ def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
 
 @dataclass(frozen=True)
 class CountedFeatures:
-    """The features of a data set, and the units that k counts.
-
-    The units are features, variables (all features that encode one column), or groups of columns.
-    """
+    """The features of a data set, and the units that k counts."""
 
     names: tuple[str, ...]
     labels: tuple[str, ...]  # for each feature, the name of its unit
-    unit_label: str  # what the units are called: features, variables or groups
+    unit_label: str  # features, variables (all features that encode one column) or groups (of columns)
     request: UnitRequest  # groups and constraints, with features given by their positions
     units: Units
 

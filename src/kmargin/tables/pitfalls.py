@@ -211,8 +211,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> Itera
     if len(classes) < 2:
         return
     ranks = rankdata(np.where(np.isnan(X), column_medians(X), X), axis=0)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # features that do not vary have no F statistic
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # no F if a feature is constant
         strength = np.nan_to_num(f_classif(ranks, labels)[0], nan=-1.0, posinf=np.inf)
     found = {}
     for feature in np.argsort(-strength, kind="stable")[:N_SCREENED]:

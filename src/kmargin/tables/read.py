@@ -10,7 +10,7 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ class Reading(NamedTuple):
     decimal: str | None = None
     encoding: str | None = None
     transpose: bool = False
+    needed: Collection[str] = ()  # the columns that a model needs: a file may hold only one of them
 
 
 def read_table(path: str | Path, how: Reading | None = None) -> Table:
@@ -64,9 +65,9 @@ def read_table(path: str | Path, how: Reading | None = None) -> Table:
     form, content = unpack(path, is_text=how.encoding is not None)
     for option, value in how._asdict().items():
         applies_to = ("csv", "tsv", "xlsx", "parquet") if option == "transpose" else ("csv", "tsv")
-        if value not in (None, False) and form not in applies_to:
+        if option != "needed" and value not in (None, False) and form not in applies_to:
             raise InputError(f"--{option} does not apply to {file}, whose format is {form}. Leave it out.")
-    as_csv = Reading(",", ".", transpose=how.transpose)
+    as_csv = how._replace(sep=",", decimal=".")
     if form in ("csv", "tsv"):
         table = _read_text(file, decode(file, content, how.encoding, notes), form, how, notes)
     elif form == "xlsx":
@@ -263,6 +264,8 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
 def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
     if not text.strip():
         raise InputError(f"{file} is empty. Give a row of column names and rows of data.")
+    if how.sep is None and text.lstrip().partition("\n")[0].strip(' "\r') in how.needed:
+        how = how._replace(sep="tab")  # a single column, in which a comma or blank separates nothing
     dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
@@ -271,9 +274,9 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
         text, names = cells.T.to_csv(header=False, index=False), ["", *cells.iloc[1:, 0].str.strip()]
         dialect = dialect._replace(text=text, sep=",", names=names, has_row_names=True)
     names = [name or f"column {place}" for place, name in enumerate(dialect.names, 1)]
-    if len(names) - dialect.has_row_names == 1:
-        problem = f"{file} has only one column, {names[-1][:60]!r}. Give a target and at least one feature"
-        raise InputError(f"{problem}, and name the separator with --sep.")
+    if len(names) - dialect.has_row_names == 1 and names[-1] not in how.needed:
+        problem = f"{file} has only one column, {names[-1][:60]!r}. Name the separator with --sep, or give"
+        raise InputError(f"{problem} {listing(sorted(how.needed)) or 'a target and at least one feature'}.")
     check_unique(file, names, "row" if how.transpose else "column")
     dialect = dialect._replace(text=dialect.text.strip("\r\n"))
     frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
@@ -297,8 +300,7 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
 
 def _parse(file: str, dialect: Dialect, **options: Any) -> pd.DataFrame:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             options |= {"sep": dialect.sep, "decimal": dialect.decimal, "skipinitialspace": True}
             return pd.read_csv(io.StringIO(dialect.text), index_col=False, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, UnicodeError) as error:

@@ -21,7 +21,7 @@ from kmargin.fitting.fit import GridFit, Procedure, fit_grid
 from kmargin.fitting.spec import KernelBlueprint, LinearBlueprint
 from kmargin.model_selection import scores
 from kmargin.model_selection.nested import ScoredRows
-from kmargin.tables.columns import CountedFeatures, Scaling, learn_scaling
+from kmargin.tables.columns import CountedFeatures, Roles, Scaling, learn_scaling
 from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
@@ -60,10 +60,12 @@ class Settings:
     shared: bool = True
     verbose: int = 0
 
-    def check(self) -> None:
-        """Raises InputError for values that are invalid for every table."""
+    def check(self, roles: Roles) -> None:
+        """Raises InputError for values that are invalid for every table, or have no effect."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
+        has_gamma = self.gamma == Settings.gamma or self.kernel not in (None, "linear")
         tolerates = self.select == "tolerance" or self.tolerance == Settings.tolerance
+        encodes = bool(roles.encode) or not roles.each_value
         valid = {  # by option: whether its value is valid; else the end of "--option value is not ..."
             "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
@@ -73,23 +75,25 @@ class Settings:
             "seed": (0 <= self.seed < 2**32, f"a seed. Use 0 to {2**32 - 1}."),
             "jobs": (self.jobs != 0, "a number of jobs. Use 1 or more, or -1 for all cores."),
             "kernel": (self.kernel in (None, *kernels), f"known. Use one of {', '.join(kernels)}."),
-            "gamma": (self.kernel or self.gamma == "scale", "used without --kernel. Add that, or drop it."),
+            "gamma": (has_gamma, "used without --kernel rbf, poly or sigmoid. Add that, or drop it."),
             "tolerance": (tolerates, "used without --select tolerance. Add that, or drop it."),
+            "each-value": (encodes, "used without --encode onehot. Add that, or drop it."),
             "scoring": (self.scoring in scorers, f"known. {nearest(self.scoring, scorers)}"),
         }
         for option, (is_valid, words) in valid.items():
             if not is_valid:
-                raise InputError(f"--{option} {getattr(self, option)} is not {words}")
+                raise InputError(f"--{option} {vars(self).get(option, '')}".rstrip() + f" is not {words}")
+        counting = (roles.keep, roles.avoid, roles.signs, roles.groups, roles.group_by, roles.each_value)
+        if self.kernel is not None and any(counting):
+            raise InputError(
+                "--keep, --avoid, --sign, --groups, --group-by and --each-value apply to features, but with "
+                "--kernel k counts training points. Leave them out, or --kernel."
+            )
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
         """Return the specification of the models to fit, for features that are scaled beforehand."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
-        if any(counted.request[1:]) or counted.unit_label == "groups":
-            raise InputError(
-                "--keep, --avoid, --sign, --groups and --group-by apply to features, but with --kernel k "
-                "counts training points. Leave them out, or --kernel."
-            )
         return KernelBlueprint(
             self.multi_class, kernel=self.kernel, gamma=self.gamma, random_state=self.seed, shared=self.shared
         )
@@ -99,7 +103,7 @@ class TableSearch:
     """A data set and settings, with methods to fit and score models for any C and k on folds of its rows."""
 
     def __init__(self, dataset: Dataset, settings: Settings) -> None:
-        settings.check()
+        settings.check(dataset.roles)
         self.dataset, self.settings = dataset, settings
         self.counted = dataset.counted
         self.blueprint = settings.blueprint(self.counted)
@@ -195,8 +199,7 @@ class TableSearch:
         is_shared = blueprint.shared or len(decisions.coef) == 1
         has_costs = self.settings.kernel is None and n_best > 0 and is_shared and not self.is_large
         if has_costs and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the first fit has raised the same warnings
+            with warnings.catch_warnings(action="ignore"):  # the first fit has raised the same warnings
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
             decisions = decisions if better is None else better.decisions(0, 0)
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
