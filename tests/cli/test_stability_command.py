@@ -47,7 +47,7 @@ def test_it_tells_what_is_stable_and_how_much_of_it_is_chance(frame):
     selection = StabilitySelection(k=2, n_pairs=10, random_state=0).fit(numbers, frame["outcome"])
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
     assert selection.threshold_ == 0.65
-    assert f"At most {unimodal} of these are expected to have been selected by chance" in words
+    assert f"At most {unimodal} of these are expected to be stable by chance" in words
     assert f"{worst} for any distribution, {r_concave} if it is r-concave" in words
     assert "a random choice of 2 of 8 features" in words
 

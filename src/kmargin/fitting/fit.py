@@ -252,8 +252,8 @@ def in_single_precision(
     """
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
-    if not rounded.objective * (1.0 - MAX_ROUNDING_RISE) <= solution.objective:
-        support = solution.support
+    support = solution.support
+    if len(support) and not rounded.objective * (1.0 - MAX_ROUNDING_RISE) <= solution.objective:
         damping = float(np.finfo(np.float32).eps * np.median(problem.moments().variance[support]))
         damped_problem = problem.with_ridge(problem.lam + damping)
         coef, intercept, *_ = refit_support(damped_problem, support, signs=signs[support])
