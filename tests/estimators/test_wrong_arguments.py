@@ -11,7 +11,17 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import kmargin
-from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, Solver, SparseSVC, SparseSVCCV
+from kmargin import (
+    MM,
+    SD,
+    Exchange,
+    KernelSparseSVC,
+    KernelSparseSVCCV,
+    Solver,
+    SparseSVC,
+    SparseSVCCV,
+    honest_score,
+)
 
 X = np.sort(np.random.default_rng(0).standard_normal((20, 3)), axis=0)
 Y = np.where(X[:, 0] > 0, 1, -1)

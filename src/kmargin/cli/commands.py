@@ -339,7 +339,7 @@ def predict_command(
     for note in notes:
         say(f"Note: {note}")
     if labels:
-        share = percent(np.mean([spelling(text) == name for text, name in labels]))
+        share = percent(sum(spelling(text) == name for text, name in labels) / len(labels))
         say(f"{share} of {count(len(labels), 'row')} agree with column {loaded.target!r}.")
     if out is not None:
         say(f"Written to {out}: {count(len(result), 'row')}.")
