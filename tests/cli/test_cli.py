@@ -192,8 +192,7 @@ def test_a_terminal_without_the_letters_gets_them_spelled_out():
     done = CliRunner(charset="ascii").invoke(app, ["fit", "data.csv", "--target", "outcome", *QUICK])
     assert (done.exit_code, done.stderr) == (0, "")
     assert r"Gr\xf6\xdfe \u03b1" in done.stdout
-    result = run("predict", "data-kmargin", "data.csv", "-q")
-    assert "да" in result.stdout_bytes.decode("utf-8")
+    assert "да" in run("predict", "data-kmargin", "data.csv", "-q").stdout_bytes.decode("utf-8")
 
 
 def test_a_reader_that_has_read_enough_is_no_error(fitted):

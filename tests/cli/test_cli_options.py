@@ -372,8 +372,7 @@ def test_several_classes_are_told_apart_as_asked(scheme):
     frame.to_csv("three.csv", index=False)
     model, _ = fit("--multi-class", scheme, data="three.csv")
     assert_fitted(model, by_hand(make_linear(multi_class=scheme), frame=frame)[0])
-    columns = pd.read_csv("out/features.csv").columns
-    assert ("weight: rest vs low" in columns) == (scheme == "ovr")
+    assert ("weight: rest vs low" in pd.read_csv("out/features.csv").columns) == (scheme == "ovr")
 
 
 GRID = ("--ks", "1,2,3,5", "--C", "0.001,0.1,10", "--seed", 3, "--no-nested", "--repeats", 1)
@@ -457,11 +456,9 @@ def test_probabilities_are_written_down_if_asked_for():
     np.testing.assert_allclose(predictions[names].sum(axis=1), 1)
     assert model.calibration is not None
     told = pd.read_csv(io.StringIO(run("predict", "out", "data.csv", "--proba", "-q").stdout))
-    scaled = model.scaling(FRAME[FEATURES].to_numpy())
-    decisions = model.machine.decision_function(scaled)
+    decisions = model.machine.decision_function(model.scaling(FRAME[FEATURES].to_numpy()))
     odds = decisions * model.calibration.slopes[0] + model.calibration.offsets[0]
-    expected = (1 / (1 + np.exp(-odds))).round(3)
-    np.testing.assert_allclose(told["probability: yes"], expected, atol=1e-12)
+    np.testing.assert_allclose(told["probability: yes"], (1 / (1 + np.exp(-odds))).round(3), atol=1e-12)
     assert "probability: yes" not in run("predict", "out", "data.csv", "-q").stdout
 
 
@@ -480,8 +477,7 @@ def test_scores_of_probabilities_choose_as_the_estimator_chooses():
     model, _ = fit(*GRID, "--scoring", "neg_log_loss", "--select", "best")
     search = search_by_hand(scoring="neg_log_loss")
     assert (model.parameters["k"], model.parameters["C"]) == (search.k_, search.C_)
-    page = Path("out/report.html").read_text()
-    cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', page)
+    cells = re.search(r'<tr class="marked"><td>(\d+)</td><td>(-[\d.]+)', Path("out/report.html").read_text())
     assert (int(cells[1]), cells[2]) == (search.k_, f"{search.best_score_:.3f}")
 
 

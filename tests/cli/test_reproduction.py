@@ -26,8 +26,7 @@ def test_reproduce_says_first_where_the_report_will_be(tmp_path):
         app, ["reproduce", "table3", "--datasets", "iris", "--solvers", "mm,sd", "--quick", "--jobs", "1"]
     )
     assert done.exit_code == 0
-    first = done.stderr.splitlines()[0]
-    assert first.endswith(str(tmp_path / "kmargin-paper-quick" / "report.html"))
+    assert done.stderr.splitlines()[0].endswith(str(tmp_path / "kmargin-paper-quick" / "report.html"))
     told = " ".join(done.stdout.split())
     assert told.endswith("Report: kmargin-paper-quick/report.html")
     assert "A quick run: 1 of the paper's 8 data sets, 3 of 10 folds, 10 of 100 starts" in told
@@ -73,8 +72,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(monkeypatch):
 
 
 def test_data_get_writes_a_csv_that_fit_can_read_and_the_seed_changes_simulated_data_only():
-    done = runner.invoke(app, ["data", "get", "iris"])
-    assert "kmargin fit iris.csv --target class" in done.stdout
+    assert "kmargin fit iris.csv --target class" in runner.invoke(app, ["data", "get", "iris"]).stdout
     np.testing.assert_array_equal(pd.read_csv("iris.csv").iloc[:, :4], load_iris().data)
     for name in ("spiral", "iris"):
         assert (

@@ -135,7 +135,6 @@ def test_machines_have_names():
 
 def test_a_class_weighs_features_by_the_mean_over_its_machines_signed_towards_it():
     coef = np.array([[1.0, 0.0], [2.0, -3.0], [4.0, 5.0]])  # 0 vs 1, 0 vs 2, 1 vs 2
-    expected = [[-1.5, 1.5], [-1.5, -2.5], [3.0, 1.0]]
-    np.testing.assert_array_equal(class_weights(coef, 3, "ovo"), expected)
+    np.testing.assert_array_equal(class_weights(coef, 3, "ovo"), [[-1.5, 1.5], [-1.5, -2.5], [3.0, 1.0]])
     np.testing.assert_array_equal(class_weights(coef, 3, "ovr"), coef)
     np.testing.assert_array_equal(class_weights(coef[:1], 2, "ovr"), [[-1.0, 0.0], [1.0, 0.0]])

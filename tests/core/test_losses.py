@@ -190,8 +190,7 @@ def test_no_constant_has_a_lower_loss_of_any_kind(y, s, other, loss):
 def test_every_solver_minimises_every_loss(loss, solver):
     given = make_problem(30, 3)
     problem = given.with_loss(loss)
-    rng = np.random.default_rng(0)
-    ((found,),) = solver.solve_grid(Problem.of(problem), [[0.01]], [3], rng)
+    ((found,),) = solver.solve_grid(Problem.of(problem), [[0.01]], [3], np.random.default_rng(0))
     beta = np.append(found.dense_coef(), found.intercept)
     objective = exact_loss(loss, given.design.decision(beta), given) + 0.005 * beta[:-1] @ beta[:-1]
     np.testing.assert_allclose(found.objective, objective, rtol=1e-10)

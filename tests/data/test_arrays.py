@@ -298,8 +298,7 @@ def test_nothing_as_long_as_X_is_tall_leaves_the_device(elsewhere, longest, solv
 
 
 def test_cross_validation_brings_labels_predictions_and_the_chosen_decisions_only(elsewhere, longest):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 6))
+    X = np.random.default_rng(0).standard_normal((300, 6))
     SparseSVCCV(ks=[3, 1], cv=3).fit(*elsewhere(X, (X[:, 0] > 0).astype(int)))
     long = [size for size in longest if size > 8**2]
     assert set(long) <= {300, 100}
@@ -429,5 +428,4 @@ def test_displays_draw_what_is_on_a_device(elsewhere):
     drawn, numpys = (CoefficientDisplay.from_estimator(m) for m in (model, expected))
     np.testing.assert_allclose(drawn.coefs, numpys.coefs, atol=1e-6)
     assert drawn.machines == numpys.machines
-    path = sparse_svm_path(*elsewhere(X, y), ks=[3, 1])
-    assert SparsityPathDisplay.from_path(path).coefs.shape == (2, 8)
+    assert SparsityPathDisplay.from_path(sparse_svm_path(*elsewhere(X, y), ks=[3, 1])).coefs.shape == (2, 8)

@@ -253,13 +253,11 @@ def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
     np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
     counted = sums.confusions(block, part, *machine, 2, "ovo", False)
     np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
-    totals = sums.class_totals(block, part._replace(n_folds=2), 2)
-    assert totals.sum() == 4
+    assert sums.class_totals(block, part._replace(n_folds=2), 2).sum() == 4
 
 
 def test_more_classes_than_a_byte_holds_keep_their_codes():
-    classes = np.arange(0, 600, 2)
-    np.testing.assert_array_equal(sums.to_codes(np.array([0, 598, 300]), classes), [0, 299, 150])
+    np.testing.assert_array_equal(sums.to_codes(np.array([0, 598, 300]), np.arange(0, 600, 2)), [0, 299, 150])
 
 
 def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():

@@ -72,8 +72,7 @@ class TestFit:
         expected = sparse_svm_path(X, y, ks=[P, 5, 2, 0], solver=SHORT)
         np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-8)
         np.testing.assert_array_equal(found.predict(blocks(X)[0], 2).compute(), expected.predict(X, 2))
-        narrow = blocks(X.astype(np.float32))[0]
-        assert found.decision_function(narrow, 2).dtype == np.float32
+        assert found.decision_function(blocks(X.astype(np.float32))[0], 2).dtype == np.float32
 
 
 @pytest.fixture(scope="module")

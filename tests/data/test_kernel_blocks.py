@@ -101,8 +101,7 @@ def test_the_budget_does_not_change_the_machine(moons, data, model):
         np.testing.assert_allclose(small.intercept_, large.intercept_, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(small.objective_, large.objective_, rtol=1e-8)
         if isinstance(model, KernelSparseSVCCV):
-            scores = [each.cv_results_["mean_test_score"] for each in (small, large)]
-            np.testing.assert_allclose(*scores)
+            np.testing.assert_allclose(*(each.cv_results_["mean_test_score"] for each in (small, large)))
             np.testing.assert_allclose(small.path_.coefs, large.path_.coefs, rtol=1e-8, atol=1e-8)
 
 

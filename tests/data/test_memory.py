@@ -19,8 +19,7 @@ from kmargin.fitting.spec import LinearBlueprint
 
 
 def data(n_samples=400, n_features=30, dtype=np.float64, n_classes=2):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_samples, n_features)).astype(dtype)
+    X = np.random.default_rng(0).standard_normal((n_samples, n_features)).astype(dtype)
     y = np.digitize(X[:, 0] + X[:, 1], np.linspace(-1, 1, n_classes + 1)[1:-1])
     return X, y
 
@@ -158,8 +157,7 @@ for X in (rows, np.memmap(sys.argv[1], rows.dtype, "r", 128, rows.shape[::-1]).T
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="limits on private memory are Linux's")
 def test_a_file_is_fitted_in_less_memory_than_it_would_take(tmp_path):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 200))  # 32 MB
+    X = np.random.default_rng(0).standard_normal((20_000, 200))  # 32 MB
     y = X[:, 0] + X[:, 1] + X[:, 2] > 0
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y)

@@ -38,8 +38,7 @@ def close_figures():
 
 @pytest.fixture(scope="module")
 def data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 6))
+    X = np.random.default_rng(0).standard_normal((60, 6))
     return X, (X[:, 0] - X[:, 1] > 0).astype(int) + (X[:, 2] > 1)
 
 
@@ -50,8 +49,7 @@ def test_the_coefficient_display_has_a_bar_per_classifier_and_feature(data):
     assert len(ax.patches) == 3 * len(model.support_)
     two = SparseSVC(k=2).fit(data[0], data[1] > 0)
     display = CoefficientDisplay.from_estimator(two, feature_names=[f"${j}" for j in range(6)])
-    widths = [bar.get_width() for bar in display.ax_.patches]
-    assert sorted(widths) == sorted(two.coef_[0, two.support_])
+    assert sorted(bar.get_width() for bar in display.ax_.patches) == sorted(two.coef_[0, two.support_])
     display.figure_.canvas.draw()  # a dollar sign is no formula
 
 

@@ -46,8 +46,7 @@ def test_with_no_features_the_intercept_decides(solver):
     X, y = noisy()
     y[:50] = 1
     model = SparseSVC(k=0, solver=solver).fit(X, y)
-    majority = 1 if y.mean() > 0 else -1
-    assert set(model.predict(X)) == {majority}
+    assert set(model.predict(X)) == {1 if y.mean() > 0 else -1}
     np.testing.assert_allclose(model.intercept_[0], y.mean())
     np.testing.assert_allclose(model.objective_[0], np.mean((1 - y * y.mean()) ** 2) / 2)
 

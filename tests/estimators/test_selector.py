@@ -62,8 +62,7 @@ def test_frames_come_out_where_set_output_asks_for_them(library, make_frame):
 
 
 def test_dask_collections_stay_lazy(nameless, model):
-    lazy = da.from_array(X, chunks=(20, 8))
-    chosen = nameless.transform(lazy)
+    chosen = nameless.transform(da.from_array(X, chunks=(20, 8)))
     assert isinstance(chosen, da.Array)
     np.testing.assert_array_equal(chosen.compute(scheduler="sync"), X[:, CHOSEN])
     back = nameless.inverse_transform(chosen)

@@ -33,8 +33,7 @@ def test_a_summary_has_a_row_for_each_feature_in_use_and_a_column_for_each_machi
     assert set(summary["sign"]) == {""}
     places = [X.columns.get_loc(name) for name in summary["feature"]]
     np.testing.assert_array_equal(summary[MACHINES].to_numpy().T, model.coef_[:, places])
-    heaviest = summary[MACHINES].abs().max(axis=1)
-    assert heaviest.is_monotonic_decreasing
+    assert summary[MACHINES].abs().max(axis=1).is_monotonic_decreasing
 
 
 def test_a_summary_says_what_was_asked_for():
@@ -192,5 +191,4 @@ def test_coefficients_without_spreads_are_ordered_by_size_and_said_to_be_per_uni
     model = SparseSVC(2, standardize=True).fit(data, y).set_params(standardize=False).fit(data, y)
     assert not hasattr(model, "scale_"), "that of the earlier fit is gone"
     assert model.summary()["coef"].abs().is_monotonic_decreasing
-    display = CoefficientDisplay.from_estimator(model)
-    assert "per unit of the feature" in display.ax_.get_xlabel()
+    assert "per unit of the feature" in CoefficientDisplay.from_estimator(model).ax_.get_xlabel()

@@ -78,8 +78,7 @@ def test_the_unimodal_formula_is_the_largest_tail_there_is(theta):
 
 def test_r_concave_becomes_unimodal_as_r_falls_and_log_concave_as_it_rises_to_zero():
     for t in (5, 10, 19):
-        tail = r_concave_tails(0.1**2, 20, -300.0)[t]
-        assert tail == pytest.approx(unimodal_tail(0.1, t, 20), rel=0.02)
+        assert r_concave_tails(0.1**2, 20, -300.0)[t] == pytest.approx(unimodal_tail(0.1, t, 20), rel=0.02)
     # on so long a line the extreme log-concave distribution with mean 2 is nearly geometric
     assert r_concave_tails(0.01, 200, -1e-4)[8] == pytest.approx((2 / 3) ** 8, rel=1e-2)
 

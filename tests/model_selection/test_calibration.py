@@ -201,8 +201,7 @@ def test_decision_values_that_say_nothing_leave_the_base_rate(rng, values):
     rows = rows._replace(decisions=-rows.decisions if values == "the opposite" else 0 * rows.decisions + 0.3)
     found = fit(rows, 2)
     assert found.slopes == 0
-    target = smoothed(rows, 2, 1.0)[:, 1]
-    expected = np.average(target, weights=rows.weights)
+    expected = np.average(smoothed(rows, 2, 1.0)[:, 1], weights=rows.weights)
     np.testing.assert_allclose(found.probabilities(rows.decisions, 2, "ovo")[:, 1], expected, rtol=1e-6)
 
 

@@ -76,8 +76,7 @@ def test_groups_stay_on_one_side_and_are_permuted_as_one():
             seen.append((np.asarray(groups), np.asarray(y)))
             return super().fit(X, y, sample_weight, groups)
 
-    model = Watching([2, 1], cv=StratifiedGroupKFold(2))
-    honest_score(model, X, y, groups=groups, cv=4, permutations=1)
+    honest_score(Watching([2, 1], cv=StratifiedGroupKFold(2)), X, y, groups=groups, cv=4, permutations=1)
     for of_rows, labels in seen:
         for group in np.unique(of_rows):
             assert np.count_nonzero(of_rows == group) == 4
@@ -120,8 +119,7 @@ def test_weights_that_cannot_be_used_are_refused():
 
 def test_of_groups_the_groups_are_counted_not_their_rows():
     X, y = hyperplane()
-    groups = np.arange(80) // 8
-    found = honest_score(SparseSVC(k=2), X, y, cv=3, groups=groups)
+    found = honest_score(SparseSVC(k=2), X, y, cv=3, groups=np.arange(80) // 8)
     np.testing.assert_allclose(found.interval, rate_interval(found.score, 10))
 
 

@@ -305,5 +305,4 @@ def test_the_kernel_width_counts_each_row_by_its_weight(to_data):
     X = X * np.linspace(1, 4, 30)[:, None] + 2.0
     repeats = np.random.default_rng(0).integers(1, 5, 30)
     model = KernelSparseSVC(2).fit(to_data(X), y, repeats.astype(float))
-    expected = 1 / (3 * np.repeat(X, repeats, axis=0).var())
-    assert model.kernel_.numbers["gamma"] == pytest.approx(expected)
+    assert model.kernel_.numbers["gamma"] == pytest.approx(1 / (3 * np.repeat(X, repeats, axis=0).var()))

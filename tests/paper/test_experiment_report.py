@@ -35,8 +35,7 @@ def test_a_run_writes_rows_tables_manifest_and_a_page(small_run):
     names = {path.name for path in folder.iterdir()}
     expected = {"rows.csv", "seconds.csv", "manifest.json", "report.html"}
     assert names == expected | {f"table{number}.csv" for number in (2, 3, 4)}
-    table = pd.read_csv(folder / "table2.csv")
-    assert len(table) == 15 * len(SOLVERS)
+    assert len(pd.read_csv(folder / "table2.csv")) == 15 * len(SOLVERS)
     page = report.read_text()
     for part in PARTS:
         title = re.search(rf'<h2 id="{part}">([^<]+)</h2>', page)[1]
@@ -99,8 +98,7 @@ def test_the_report_of_the_experiments_is_whole_and_asks_for_nothing(browser, sm
     open_page(browser, report, size)
     assert "experiments" in browser.title
     for part in PARTS:
-        heading = browser.find_element("id", part)
-        assert heading.is_displayed()
+        assert browser.find_element("id", part).is_displayed()
     for table in ("duels", "table2-mm", "table3", "table3-shuffled", "table4", "table4-shuffled"):
         assert len(browser.find_elements("css selector", f"#{table} tbody tr")) > 1
     for plot in ("figure1", "figure2", "figure3-synthetic", "figureS1", "figureS2"):

@@ -54,8 +54,7 @@ def test_an_example_has_a_title_and_uses_public_names_without_a_network(path):
 
 def test_every_example_of_the_gallery_has_a_place_in_its_order(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
-    order = pytest.importorskip("gallery_order").ORDER
-    assert sorted(order) == [path.stem for path in DRAWN]
+    assert sorted(pytest.importorskip("gallery_order").ORDER) == [path.stem for path in DRAWN]
 
 
 def test_the_tour_runs_and_is_stored_without_output():

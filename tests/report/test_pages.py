@@ -78,8 +78,7 @@ def test_the_report_of_many_classes_shows_each_feature_once_and_names_within_the
     head = browser.find_elements("css selector", "#weights th")
     own = ["feature", "group", *KINDS, "folds", "halves"]
     assert [cell.get_attribute("textContent") for cell in head] == own
-    worths = browser.find_elements("css selector", "#worths td:first-child")
-    assert len(worths) == 2, "one row for each group"
+    assert len(browser.find_elements("css selector", "#worths td:first-child")) == 2, "one row for each group"
     shown = [cell.text.split() for cell in browser.find_elements("css selector", "#weights td:first-child")]
     assert len({name for name, *_ in shown}) == len(shown) == 4
     assert ["c1", "always", "in,", "+"] in shown

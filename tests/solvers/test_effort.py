@@ -58,8 +58,7 @@ def test_the_default_single_fit_finds_the_optimum_of_breast_cancer(cancer, k, la
 
 def test_the_path_finds_the_optimum_of_breast_cancer_where_exchanges_alone_do_not(cancer):
     found = sparse_svm_path(*cancer, range(30, 0, -1), C=C_of(1e-4, len(cancer[1])))
-    at = list(found.ks).index(6)
-    assert found.objectives[at] == pytest.approx(0.0376524844553, rel=1e-9)
+    assert found.objectives[list(found.ks).index(6)] == pytest.approx(0.0376524844553, rel=1e-9)
 
 
 # seeds at which a search from one start does not find the optimum

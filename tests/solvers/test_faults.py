@@ -233,8 +233,7 @@ def test_an_invalid_class_weight_is_refused_with_its_class(fit):
 def test_kernel_classifiers_without_a_ridge_are_fitted(kernel, seeds):
     """The kernel matrix of 0/1 features has equal or nearly equal rows."""
     for seed in seeds:
-        rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 2, (10, 8)).astype(float), np.arange(10) % 2
+        X, y = np.random.default_rng(seed).integers(0, 2, (10, 8)).astype(float), np.arange(10) % 2
         X = X[:, :3] if seed % 2 else X
         model = quietly(KernelSparseSVC(1 + seed % 9, kernel=kernel, C=np.inf).fit, X, y)
         assert np.isfinite(model.dual_coef_).all()

@@ -138,8 +138,7 @@ def test_a_search_of_several_problems_ends_at_the_minima_on_their_common_units(k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_exchange_that_fails_leaves_the_fits_as_they_were(kind):
-    problem = make_case(n_samples=25)
-    search = make_search(problem, kind, range(6))
+    search = make_search(make_case(n_samples=25), kind, range(6))
     search.resize(len(search.support))
     fits, support, value = list(search.fits), search.support.copy(), search.value
     assert not search.exchange(np.array([[0], [1]]), np.array([[7], [8]]), np.inf, 0.0)
@@ -150,8 +149,7 @@ def test_an_exchange_that_fails_leaves_the_fits_as_they_were(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fixed_units_stay_and_scores_of_groups_are_sums_over_their_columns(kind):
-    problem = make_case([3, 1, 2, 2, 1, 3], fixed=[1], n_samples=40)
-    search = make_search(problem, kind, [1, 0, 2])
+    search = make_search(make_case([3, 1, 2, 2, 1, 3], fixed=[1], n_samples=40), kind, [1, 0, 2])
     search.resize(len(search.support))
     scores = search.score(np.array([3, 4]))
     assert np.isinf(scores.drop).tolist() == [True, False, False]

@@ -43,8 +43,7 @@ def test_a_refit_on_all_features_equals_LinearSVC(C):
 
 @pytest.mark.parametrize("n_features", [3, 100])
 def test_separable_data_without_a_ridge_reach_zero_loss(n_features):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, n_features))
+    X = np.random.default_rng(0).standard_normal((40, n_features))
     y = np.sign(X[:, 0])
     X[:, 0] += 0.2 * y
     problem = ArrayProblem(DenseDesign(X), y, np.ones(40), 0.0)

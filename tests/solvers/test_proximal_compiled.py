@@ -130,8 +130,7 @@ def test_designs_that_are_shared_are_stacked_once_and_not_copied():
 
 def test_rows_in_blocks_take_the_same_steps_of_sd():
     problem = make_problem(40, 8)
-    labels = np.where(problem.design.X[:, 3] > 0.3, 1.0, -1.0)
-    here = [problem, replace(problem, y=labels)]
+    here = [problem, replace(problem, y=np.where(problem.design.X[:, 3] > 0.3, 1.0, -1.0))]
     there = [in_blocks(each, (0, 11, 40)) for each in here]
     both = [PenalisedProblem.of(problems, make_units([2] * 4), 2) for problems in (here, there)]
     assert_same(*(run("sd", penalised, 12) for penalised in both))

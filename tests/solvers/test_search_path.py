@@ -42,8 +42,7 @@ def used_units(problem, solutions):
 @pytest.mark.parametrize("remote", [False, True], ids=["in memory", "in blocks"])
 @pytest.mark.parametrize("name", ["one problem", "three problems", "groups of one problem"])
 def test_a_renewed_working_set_holds_the_units_with_the_largest_gains(name, remote):
-    problem = make_case(**CASES[name])
-    search = make_search(problem, [0, 3], size=4, remote=remote)
+    search = make_search(make_case(**CASES[name]), [0, 3], size=4, remote=remote)
     for _ in range(2):
         gains = search.panels.gains(search.support, search.coefs)
         gains[search.support] = -np.inf

@@ -62,8 +62,7 @@ def test_a_column_that_would_get_the_wrong_sign_gains_nothing(name):
 
 
 def test_fixed_units_cannot_leave():
-    problem = make_case(fixed=[0, 4])
-    search = make_search(problem, [4, 0, 2])
+    search = make_search(make_case(fixed=[0, 4]), [4, 0, 2])
     scores = search.score(search.outside())
     assert (
         np.isinf(scores.drop).tolist() == np.isinf(scores.change).all(axis=1).tolist() == [True, True, False]

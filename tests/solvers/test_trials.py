@@ -41,8 +41,7 @@ def check_state(search, problem):
     assert search.value == pytest.approx(lowest_of_all(problem, search.support.tolist()), rel=1e-8)
     for one, u, part, gram in zip(problem.binary, search.coefs, held.slices, held.gram, strict=True):
         A, c, _ = fold(one, columns)
-        residual = c - A @ u[: A.shape[1]]
-        np.testing.assert_allclose(held.residual[part], residual, atol=1e-12)
+        np.testing.assert_allclose(held.residual[part], c - A @ u[: A.shape[1]], atol=1e-12)
         np.testing.assert_array_equal(held.active[part], held.residual[part] > 0)
         rows = held.panel[:, part] * held.active[part]
         np.testing.assert_allclose(gram, rows @ rows.T, atol=1e-10)

@@ -228,8 +228,7 @@ def test_the_area_has_delongs_interval_and_any_other_score_students():
 
 def test_shuffled_labels_are_not_clearly_better_than_guessing_and_the_p_value_says_so():
     frame = noisy_table()
-    rng = np.random.default_rng(0)
-    frame["outcome"] = rng.permutation(frame["outcome"])
+    frame["outcome"] = np.random.default_rng(0).permutation(frame["outcome"])
     settings = Settings(ks=[3, 1], Cs=[1.0], cv=3, repeats=1, permutations=9, pairs=0)
     found = analyse(dataset_of(frame), settings)
     assert not found.assessment.is_better_than_guessing

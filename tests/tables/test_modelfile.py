@@ -52,11 +52,6 @@ def model():
     return fit(make_table())
 
 
-@pytest.fixture(scope="module")
-def kernel_model():
-    return fit(make_table(), kernel="rbf", k=5)
-
-
 @pytest.fixture
 def file(model, tmp_path):
     return model_file.save(model, tmp_path / "model.kmargin")
@@ -205,8 +200,7 @@ def test_forgeries_are_refused(file, changes):
 
 def test_a_file_from_before_features_were_shared_is_read_as_it_was_meant(file, model):
     """It says nothing of shared features, groups, signs."""
-    arrays = dict(np.load(file))
-    parameters = json.loads(arrays["header"].tobytes())["parameters"]
+    parameters = json.loads(np.load(file)["header"].tobytes())["parameters"]
     old = {name: parameters[name] for name in ("k", "C", "multi_class")}
     assert set(parameters) > set(old)
     again = model_file.load(forge(file, {"parameters": old}))
@@ -220,8 +214,8 @@ def test_a_file_that_may_not_be_read_is_called_so(file):
         model_file.load(file)
 
 
-def test_a_kernel_that_cannot_be_computed_is_refused(kernel_model, tmp_path):
-    file = model_file.save(kernel_model, tmp_path / "model.kmargin")
+def test_a_kernel_that_cannot_be_computed_is_refused(tmp_path):
+    file = model_file.save(fit(make_table(), kernel="rbf", k=5), tmp_path / "model.kmargin")
     parameters = json.loads(np.load(file)["header"].tobytes())["parameters"]
     with pytest.raises(InputError, match="cannot be read as a kmargin model"):
         model_file.load(forge(file, {"parameters": parameters | {"gamma": "scale"}}))
@@ -234,8 +228,7 @@ def test_a_newer_format_asks_for_an_upgrade(file):
 
 def test_members_that_unpack_to_more_are_refused(file, tmp_path):
     bomb = tmp_path / "bomb.npz"
-    arrays = dict(np.load(file))
-    np.savez_compressed(bomb, **arrays | {"coef": np.zeros((1, 10_000_000))})
+    np.savez_compressed(bomb, **dict(np.load(file)) | {"coef": np.zeros((1, 10_000_000))})
     with pytest.raises(InputError, match="it is not, or is damaged"):
         model_file.load(bomb)
 

@@ -149,8 +149,7 @@ def test_a_model_of_a_notebook_is_the_same_on_the_command_line(name, is_frame, t
         given[given > 60] = np.nan
     estimator.fit(given, y)
     file = save_model(estimator, tmp_path / "m.kmargin", target="outcome")
-    table = pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y)
-    table.to_csv(tmp_path / "new.csv", index=False)
+    pd.DataFrame(np.asarray(given), columns=names).assign(outcome=y).to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", file, tmp_path / "new.csv")
     told = pd.read_csv(io.StringIO(result.stdout))
     np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
@@ -269,8 +268,7 @@ def test_values_far_outside_the_training_range_are_pointed_out(folder, model, tm
     # most rows beyond the range, none of them by far
     shifted = model.predict_table(Table(new.assign(age=FRAME["age"].max() + 0.1)))
     assert "'age' is far outside its training range" in shifted.notes[0]
-    older = replace(model, ranges=None)
-    assert older.predict_table(Table(new.assign(age=1e6))).notes == []
+    assert replace(model, ranges=None).predict_table(Table(new.assign(age=1e6))).notes == []
 
 
 def test_numbers_that_many_rows_share_tell_no_rows_apart():

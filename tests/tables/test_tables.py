@@ -153,8 +153,7 @@ def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
     given, expected = read_table(tmp_path / "a.xlsx"), read_table(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(given.frame, expected.frame)
     assert given.notes == expected.notes
-    turned = FRAME.drop(columns="outcome").T.reset_index()
-    (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": turned}))
+    (tmp_path / "t.xlsx").write_bytes(as_workbook({"data": FRAME.drop(columns="outcome").T.reset_index()}))
     frame = read_table(tmp_path / "t.xlsx", Reading(transpose=True)).frame
     pd.testing.assert_frame_equal(frame, FRAME.drop(columns="outcome"))
     with pytest.raises(InputError, match="--sep does not apply to"):
@@ -195,8 +194,7 @@ def test_a_misspelt_file_is_found_among_those_that_are_tables(asked, beside, hin
 
 def test_a_column_called_NA_keeps_its_name_and_one_without_a_name_has_that_of_its_place(tmp_path):
     (tmp_path / "a.csv").write_text("NA,None,nan,, b ,y\n1,2,3,4,5,a\n4,5,6,4,5,b\n")
-    columns = list(read_table(tmp_path / "a.csv").frame.columns)
-    assert columns == ["NA", "None", "nan", "column 4", "b", "y"]
+    assert list(read_table(tmp_path / "a.csv").frame.columns) == ["NA", "None", "nan", "column 4", "b", "y"]
 
 
 @pytest.mark.parametrize("scale", [1e-90, 1e-40, 1e90])
@@ -410,8 +408,7 @@ def test_the_score_that_chooses_is_the_one_told():
 
 
 def test_only_columns_with_a_weight_are_needed_to_predict():
-    dataset = prepare(Table(FRAME), Roles("outcome"))
-    model = analyse(dataset, Settings(k=2, ks=[2], **FAST)).model
+    model = analyse(prepare(Table(FRAME), Roles("outcome")), Settings(k=2, ks=[2], **FAST)).model
     assert model.needed == {"age", "dose"}
     few, all_of_them = (
         model.predict_table(Table(FRAME[names])) for names in (["dose", "age"], FEATURES[::-1])
@@ -443,8 +440,7 @@ def test_a_path_says_what_enters_and_what_leaves():
 @pytest.mark.parametrize("scheme", ["ovo", "ovr"])
 def test_a_feature_has_one_row_however_many_machines_there_are(scheme):
     dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome", keep=["z"]))
-    settings = Settings(k=2, ks=[2], multi_class=scheme, **FAST)
-    found = analyse(dataset, settings)
+    found = analyse(dataset, Settings(k=2, ks=[2], multi_class=scheme, **FAST))
     frame, machine = feature_frame(found), found.model.machine
     assert sorted(frame["feature"]) == sorted(FEATURES)
     assert set(frame["feature"][frame["chosen"]]) == {FEATURES[j] for j in machine.support_}
