@@ -22,7 +22,7 @@ from kmargin.solvers.exchange import EFFORTS
 WARM = 1000  # cases after which a worker has imported and compiled everything, and its memory should not grow
 MAX_GROWTH = 200.0  # megabytes by which it may
 MAX_CASE_SECONDS = 120.0  # of processor time, after which the system ends a worker, even in compiled code
-MAX_RESTART_SECONDS = 0.002  # of a search, which would otherwise restart for most of a case's time
+MAX_RESTART_SECONDS = 0.01  # of a search, which would otherwise restart for most of a case's time
 MEGABYTE = 2**20
 MAX_MEMORY = 4096 * MEGABYTE  # of a worker; whatever asks for more gets a MemoryError
 

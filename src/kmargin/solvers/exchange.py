@@ -18,8 +18,8 @@ from kmargin.solvers.solver import STRONGEST_RIDGE, Solver, bare_solution, check
 
 EFFORTS = {
     "fast": Effort(8, 8, max_sweeps=1),
-    "normal": Effort(8, 8, max_sweeps=2, max_starts=12, restart_seconds=0.2, wider_flops=4e6),
-    "thorough": Effort(32, 16, 4, max_starts=12, all_swaps=True, restart_seconds=2.0, wider_flops=4e6),
+    "normal": Effort(8, 8, max_sweeps=2, max_starts=12, restart_seconds=0.3, wider_flops=4e6),
+    "thorough": Effort(32, 16, 4, max_starts=12, all_swaps=True, restart_seconds=3.0, wider_flops=4e6),
 }
 
 
@@ -39,10 +39,10 @@ class Exchange(Solver):
         How hard to search. ``"fast"`` swaps features until the most promising swaps fail, and sweeps a path
         once; the folds of a cross-validation always use it. ``"normal"`` sweeps a path twice and adds an
         iterated local search to a single fit if there are fewer rows than columns, or than eight times k:
-        part of the support is replaced at random and searched again with decreasing ridges, some hundreds of
-        times, in about 0.2 s. ``"thorough"`` restarts about ten times as often, also if there are more rows,
-        and tries every swap of one feature for another wherever all columns fit into memory: the result is
-        then optimal under single swaps, with status `Status.SWAP_OPTIMAL`.
+        part of the support is replaced at random and searched again with decreasing ridges, for 0.1 to 0.3 s.
+        ``"thorough"`` restarts about ten times as often, also if there are more rows, and tries every swap of
+        one feature for another wherever all columns fit into memory: the result is then optimal under single
+        swaps, with status `Status.SWAP_OPTIMAL`.
     tol : float, default=1e-9
         A fit on a support ends when the predicted decrease of a Newton step is below this fraction of the
         objective.

@@ -85,9 +85,10 @@ ADD_POOL, RESTART_STRONGEST, RESTART_STEP, RESTART_RTOL = 4, 0.5, 2.5, 1.1
 # each entry of X, STEP_SECONDS for each Newton step, and FLOP_SECONDS for each flop of a Newton step.
 RESTART_SWAPS, RESTART_SECONDS, ENTRY_SECONDS, STEP_SECONDS, FLOP_SECONDS = 16, 3e-4, 1e-9, 1e-5, 1e-10
 
-# Restarts end early when the latest searches have all led back to the best support, and together have used
-# this fraction of the time limit. The searches of nearby sizes, made before the restarts, count as well.
-MAX_RETURN_FRACTION = 0.1
+# Restarts end early after the fraction PATIENCE of the time limit, to which a success after t seconds adds
+# SUCCESS_FACTOR * t; or if the latest searches, those of nearby sizes included, have all led back to the best
+# support, and together have used MAX_RETURN_FRACTION of the limit.
+PATIENCE, SUCCESS_FACTOR, MAX_RETURN_FRACTION = 0.2, 3.0, 0.07
 
 # If there are at least as many rows as columns, and at least this many rows for each unit of the support,
 # restarts seldom find a better support and are made only for effort="thorough".
@@ -443,9 +444,10 @@ class SupportPath:
         Each search begins with stronger ridges, which lead to supports that the given ridges alone miss.
         """
         budget, spent = self.effort.restart_seconds, 0.0
+        end = PATIENCE * budget
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
         weakest = max(self.strength, WEAKEST)
-        while spent < budget and self.in_vain < MAX_RETURN_FRACTION * budget:
+        while spent < min(end, budget) and self.in_vain < MAX_RETURN_FRACTION * budget:
             best, n_newton = self.found[k], self.n_newton
             start = self._perturbed(k, best) if best.value > ZERO_OBJECTIVE else None
             if start is None:
@@ -453,9 +455,9 @@ class SupportPath:
             strongest = weakest * (RESTART_STRONGEST / weakest) ** self.rng.random()
             found = self._descend(k, start, strongest, RESTART_STEP)
             self.last = found = self._search(self.lams, k, found, self.effort.least())
-            if found.value < RESTART_RTOL * best.value:
-                self._try(k, found, effort)
+            is_better = found.value < RESTART_RTOL * best.value and self._try(k, found, effort)
             spent += self._count_seconds(k, best, n_newton)
+            end = PATIENCE * budget + SUCCESS_FACTOR * spent if is_better else end
 
     def _count_seconds(self, k: int, best: Candidate, n_newton: int) -> float:
         """Estimated seconds of a search that began at the support `best` after `n_newton` Newton steps.
@@ -463,10 +465,10 @@ class SupportPath:
         The attribute `in_vain` adds the seconds of the latest searches that all led back to the best support.
         """
         n_entries = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
-        step_flops = self._trial_flops(k) * self.n_budgets / self.n_problems
-        seconds = RESTART_SECONDS + ENTRY_SECONDS * n_entries
-        seconds += (self.n_newton - n_newton) * (STEP_SECONDS + FLOP_SECONDS * step_flops)
-        self.in_vain = self.in_vain + seconds if self.last.is_same_support(best) else 0.0
+        step = STEP_SECONDS + FLOP_SECONDS * self._trial_flops(k) * self.n_budgets / self.n_problems
+        seconds = RESTART_SECONDS + ENTRY_SECONDS * n_entries + (self.n_newton - n_newton) * step
+        is_same = set(self.last.support.tolist()) == set(best.support.tolist())
+        self.in_vain = self.in_vain + seconds if is_same else 0.0
         return seconds
 
     def _perturbed(self, k: int, best: Candidate) -> Candidate | None:

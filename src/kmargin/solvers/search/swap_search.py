@@ -98,9 +98,6 @@ class Candidate(NamedTuple):
         coefs = np.hstack([self.coefs[:, :-1], zeros, self.coefs[:, -1:]])
         return Candidate(np.append(self.support, more), coefs)
 
-    def is_same_support(self, other: "Candidate") -> bool:
-        return np.array_equal(np.sort(self.support), np.sort(other.support))
-
 
 def unit_effects(all_rows: Sequence[Rows], units: Units, found: Candidate) -> Vector:
     """Variance of the contribution of each unit of a support to the decision values."""
