@@ -41,7 +41,7 @@ def torch():
 
 @pytest.fixture(autouse=True)
 def no_restarts(request, monkeypatch):
-    """Fits of most tests are searched without restarts, which take some .2 s; `test_effort.py` tests these."""
+    """Fits of most tests are searched without restarts, which take up to .3 s; `test_effort.py` has these."""
     if request.node.path.name != "test_effort.py":
         monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_seconds=0.0))
 

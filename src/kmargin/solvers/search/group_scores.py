@@ -219,7 +219,7 @@ def score_groups(
     `idx` (the intercept last) and `outside` hold places (row numbers) in the panel. Block a of the support
     has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside is given likewise
     by `outside`, `outside_blocks` and `take_starts`. Columns outside that share a block lie between two
-    successive `schur_starts`. Returns whether no column outside depends on the support or others of its block.
+    successive `schur_starts`. Returns whether no column outside depends on the support or on its block.
     """
     are_independent = True
     k, m = idx.size, outside.size
