@@ -211,9 +211,9 @@ class SparseSVC(LinearClassifier, SingleModel):
 
         1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + lam/2 ||w||^2     subject to ||w||_0 <= k
 
-    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. The weights s_i are sample weight
-    times class weight, scaled so that their sum is the number of samples n; in lam, n is their sum before
-    this scaling. C thus has exactly the meaning it has in scikit-learn's LinearSVC.
+    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. With sample or class weights, W is
+    the sum of their products, the s_i are these products times n / W, and lam = 1/(2 C W). C has exactly the
+    meaning it has in scikit-learn's LinearSVC.
 
     Parameters
     ----------

@@ -370,9 +370,9 @@ def solve_batch(
     solver: Solver,
     seed: int,
 ) -> list[Grid]:
-    """Solve the tasks of a batch; `parts` are the fields of each task except its designs.
+    """Solve a batch of tasks that share `designs`; `parts` has the other fields of each task.
 
-    Random numbers depend on the index of a task, not on the worker.
+    `first` is the index of the first task. Random numbers depend on this index, not on the worker.
     """
     with one_blas_thread:
         return [

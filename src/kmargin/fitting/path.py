@@ -186,7 +186,7 @@ class SparsityPath(Summarized):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> BinaryDecisions:
-        """The decision function of the model for one of the values of k.
+        """The decision function of the model with ``ks[position]``: a column for each binary classifier.
 
         Parameters
         ----------

@@ -91,7 +91,7 @@ class Blueprint(ABC):
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        """Make a `SparsityPath` from the solutions for each k and the `designs` that made their problems."""
+        """Make a `SparsityPath` from the solutions for each k; `designs` are those of the problems solved."""
 
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any

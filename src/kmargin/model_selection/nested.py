@@ -67,7 +67,7 @@ class ScoredRows(NamedTuple):
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def shares(self, folds: Sequence[Fold]) -> Vector:
-        """The weight of each fold in the mean score: for accuracy that of its test rows, otherwise equal."""
+        """Weights of the folds in the mean: for accuracy the total weight of test rows, otherwise equal."""
         totals = np.ones(len(folds))
         if self.is_accuracy:
             totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
@@ -264,7 +264,7 @@ class HonestScore:
 
     @property
     def judged_by(self) -> str:
-        """How the model is compared with guessing: by "permutations", or the name of a measure."""
+        """What decides if the model beats guessing: "permutations", or the name of a score."""
         can_decide = self.n_permutations > 0 and 1 / (1 + self.n_permutations) <= ALPHA
         return "permutations" if can_decide else self.evidence.measure
 

@@ -130,7 +130,7 @@ class Classifiers:
         }
 
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
-        """The accuracy of the classifiers for which `describe` was called last."""
+        """The accuracy, on these rows, of the classifiers that the latest call of `describe` was given."""
         classes = self.samples.classes
         decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
         return float(np.mean(choose_classes(decisions, classes) == y))

@@ -218,7 +218,7 @@ def find_reason(line: Line, column: str) -> str:
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """Group the numbers that differ from the paper by more than noise by the reason for the difference.
+    """Collect the numbers that differ from the paper by more than noise, with the reasons why.
 
     Returns a list of pairs: texts that name the numbers, and their reason.
     """

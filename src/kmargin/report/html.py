@@ -66,7 +66,7 @@ def unbroken(text: str) -> str:
 
 
 def name_class(text: Any) -> str:
-    """The CSS classes of a table cell: "name", and "anywhere" if its text has a word beyond LONG_WORD."""
+    """The CSS classes of a table cell: "name", and "anywhere" if it has a word longer than LONG_WORD."""
     longest = max(map(len, str(text).split()), default=0)
     return "name anywhere" if longest > LONG_WORD else "name"
 

@@ -237,7 +237,7 @@ def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, An
 
 
 def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
-    """The terms of the decision value of a model for two classes, for features in the units of the table."""
+    """The terms of the decision value of a model for two classes, for features as measured in the table."""
     terms = [text.signed(intercepts_per_unit(analysis.model)[0], "+.5g")]
     used = frame[frame["chosen"]]
     for name, weight in zip(used["feature"], used["weight_per_unit"], strict=True):

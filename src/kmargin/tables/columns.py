@@ -198,7 +198,7 @@ def column_medians(X: Matrix) -> Vector:
 
 
 def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -> Scaling:
-    """Return the medians and scales of training rows. The standard deviation of a constant column is 1."""
+    """Return medians and standard deviations of the training rows; for a constant column the latter is 1."""
     medians = column_medians(X) if impute else None
     mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if standardize:  # not by matrix products, which may round equal columns differently

@@ -320,7 +320,7 @@ def to_whole(column: pd.Series) -> pd.Series:
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Convert text columns with only numbers and `MISSING_MARKS` (to NaN); add a note of the marks found."""
+    """Convert text columns of numbers and `MISSING_MARKS`, which become NaN; note the marks found."""
     numeric, marks, marked = {}, set[str](), list[str]()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         found = set(frame[name][frame[name].isin(MISSING_MARKS)])

@@ -207,7 +207,7 @@ def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) 
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
-    """Return a dask array of `function` of each block of X, with one number or `n_columns` for each row."""
+    """Apply `function` to each block of X; return a dask array with one or `n_columns` values per row."""
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
     of_block = partial(apply_to_rows, function, empty)
     if hasattr(X, "columns"):

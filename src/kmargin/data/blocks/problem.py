@@ -104,7 +104,7 @@ class BlockDesign(Columns):
         return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
     def panel(self, columns: Indices, size: int) -> Any:
-        """Copy `columns` of each block into a dense array for `size` columns, kept where the block is."""
+        """Copy `columns` of each block into a dense array with room for `size` columns, beside the block."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
     @cached_property

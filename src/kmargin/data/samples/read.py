@@ -70,7 +70,7 @@ class Checks(NamedTuple):
     """The functions with which an estimator checks its input."""
 
     array: Callable[..., Any]  # scikit-learn's `validate_data` for arrays X, or X and y
-    columns: Callable[[Any], np.dtype]  # for a dask collection X; returns the dtype to compute with
+    columns: Callable[[Any], np.dtype]  # checks the columns of dask collections; returns their dtype
 
 
 def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:

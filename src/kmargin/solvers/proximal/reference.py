@@ -140,7 +140,7 @@ class Momentum:
         self.previous = start  # the last update, before it was extrapolated
         self.delay = delay
         self.n_updates = 0
-        self.j = 1  # one more than the number of updates extrapolated since the last restart
+        self.j = 1  # counts extrapolated updates; 1 after a restart
 
     def extrapolate(self, update: Matrix) -> Matrix:
         """Return the update plus a multiple of its difference from the previous update."""

@@ -94,7 +94,7 @@ class LargeFit(ABC):
 
     @property
     def u(self) -> Vector:
-        """The coefficients of the columns as they are in the data, followed by the intercept."""
+        """The coefficients of the columns without the factors `scales`, followed by the intercept."""
         return np.append(self.v * self.scales(self.data, self.columns), self.b)
 
     def _decisions(self, columns: Indices, v: Vector) -> Vector:

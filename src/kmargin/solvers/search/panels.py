@@ -245,7 +245,7 @@ class UnitGains:
 
 
 class Panels:
-    """The panel of all binary problems, in memory; a row is a copy of a column of X (see `refit.newton`)."""
+    """The columns of some units in all binary problems, side by side in memory (see `refit.newton`)."""
 
     def __init__(
         self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
@@ -353,7 +353,7 @@ class Panels:
             gram[places], gram[:, places] = products, products.T
 
     def _unit_starts(self, units: Indices) -> Indices:
-        """Where the columns of each unit begin if those of all `units` are concatenated, and their number."""
+        """Where each unit begins among the concatenated columns of `units`, then their number."""
         return np.concatenate([[0], np.cumsum(self.units.sizes[units])])
 
     def _places(self, units: Indices) -> Indices:

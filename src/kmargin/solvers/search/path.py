@@ -53,9 +53,9 @@ ALL_SWAPS_FLOPS = 2e10
 # All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Searches from single units as starts take at most START_FLOPS flops together, and there is at most one for
-# each UNITS_PER_START units of the problem. The support that such a search finds is searched again with full
-# effort if its objective is below START_RTOL times the best.
+# Some searches start from a single unit: at most one for each UNITS_PER_START units of the problem, with at
+# most START_FLOPS flops together. The support that such a search finds is searched again with full effort if
+# its objective is below START_RTOL times the best one so far.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
 # For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If a refit takes
