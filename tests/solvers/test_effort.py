@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer
 
 from kmargin import Exchange, SparseSVC, SparseSVCCV, Status, sparse_svm_path
 from kmargin.core.validation import RepeatedFeaturesWarning
+from kmargin.solvers.exchange import EFFORTS
 from kmargin.solvers.search import path
 
 # Optima of the standardised breast-cancer data, proven by enumeration, or by bounds for k >= 6: (k, lam).
@@ -97,6 +98,16 @@ def few_rows(seed=0, n=40, p=600):
     X = rng.standard_normal((n, p))
     y = (X[:, :5].sum(axis=1) + rng.standard_normal(n) > 0).astype(int)
     return X, y
+
+
+def test_small_tables_are_searched_again_only_where_rows_are_few(monkeypatch):
+    tables = few_rows(n=40, p=100), few_rows(n=200, p=100)
+    models = [SparseSVC(6).fit(*table) for table in tables]
+    monkeypatch.setitem(EFFORTS, "normal", EFFORTS["normal"]._replace(restart_seconds=0.0))
+    for model, table, restarts in zip(models, tables, (True, False), strict=True):
+        alone = SparseSVC(6).fit(*table)
+        assert (model.n_iter_[0] > alone.n_iter_[0]) == restarts
+        assert model.objective_[0] <= alone.objective_[0]
 
 
 def test_restarts_are_the_same_in_every_fit_and_with_groups_of_one_feature():
