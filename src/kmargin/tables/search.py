@@ -288,7 +288,7 @@ def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]
 
 
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
-    """Return the values to try: of C, ascending, and of k, descending; for a given k also k - 1 and k + 1."""
+    """Return the Cs to try, ascending, and the ks, descending; a given k is tried with k - 1 and k + 1."""
     settings, label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]

@@ -289,7 +289,7 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
-    """The panel's Gram matrix and the sum of tags over the rows of positive loss at u (None: over all)."""
+    """The panel's Gram matrix over the active rows at u, all rows if u is None, and a tag of these rows."""
     if idx is None or u is None:
         idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients every row is active
     space, _, residual = _at(panel, idx, u)
