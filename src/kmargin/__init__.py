@@ -1,7 +1,7 @@
 """Support vector machines that use at most k features, or at most k training points.
 
-Submodules are imported when one of their names is first used. Workers of a cluster, which need only a few
-submodules, thus do not spend memory on numba and scikit-learn.
+A submodule is imported when one of its public names is first used. The workers of a dask cluster, which need
+few submodules, thus do not spend memory on numba and scikit-learn.
 """
 
 from importlib import import_module
@@ -75,7 +75,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# The public names that `__getattr__` imports, by the module that defines them.
+# For each module, the public names that `__getattr__` imports from it when they are first used.
 _HOMES = {
     "kmargin.fitting.subsampling": ("SelectionBounds", "stability_bounds", "stability_k"),
     "kmargin.displays": ("CoefficientDisplay", "ConvergenceDisplay", "CVScoreDisplay", "SparsityPathDisplay"),

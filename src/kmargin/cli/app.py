@@ -28,10 +28,10 @@ UsageError: Any = typer.BadParameter.__base__  # defined in click, or in typer's
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Print an error that users can cause as a sentence, and exit with code 2; with 130 if interrupted."""
+    """Print an error of the `with` block that users can cause, and exit with code 2; with 130 on Ctrl-C."""
     try:
         yield
-        sys.stdout.flush()  # raises an error here if the disk is full
+        sys.stdout.flush()  # a full disk raises OSError here, not when Python exits
     except UsageError as error:
         sentence = error.format_message().rstrip(".")
         if not sentence:  # the command was given without arguments, and has printed its help
@@ -57,9 +57,9 @@ def plain_errors() -> Iterator[None]:
 
 
 class LazyGroup(TyperGroup):
-    """A group of subcommands that imports only the module of the subcommand that is called.
+    """The command `kmargin`, which imports only the module of the subcommand that is called.
 
-    The help of the group lists the subcommands with the summaries in SUBCOMMANDS.
+    `kmargin --help` imports none of them: it lists the subcommands with the summaries in SUBCOMMANDS.
     """
 
     is_listing = False
@@ -74,7 +74,7 @@ class LazyGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # escapes characters that the encoding lacks
+            sys.stdout.reconfigure(errors="backslashreplace")  # escapes characters that its encoding lacks
         with plain_errors():
             return super().invoke(ctx)
 
@@ -116,4 +116,4 @@ def options(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Declare the options of `kmargin` without a subcommand."""
+    """Declare the options that `kmargin` has itself, besides those of its subcommands."""

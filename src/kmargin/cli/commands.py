@@ -28,14 +28,14 @@ app = typer.Typer()
 
 
 def option(help: str, *names: str, default: Any = None) -> Any:
-    """Declare a field of a dataclass as a command-line option; `names` are short names such as -C."""
+    """Return a dataclass field that declares a command-line option; `names` are extra names, such as -C."""
     return field(default=default, metadata={"help": help, "names": names})
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a typer command that has an option for each field of each dataclass parameter of `command`.
 
-    The help lists options under the `heading` of their dataclass.
+    The help lists options under the `heading` of their dataclass. Warnings are printed as notes at the end.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -61,7 +61,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         quiet = given["quiet"]
         for name, group in groups.items():
             given[name] = group(**{entry.name: given.pop(entry.name) for entry in fields(group)})
-        with warnings.catch_warnings(record=True) as caught:  # from libraries, and from kmargin itself
+        with warnings.catch_warnings(record=True) as caught:  # warnings of libraries and kmargin become notes
             warnings.simplefilter("always", UserWarning)
             command(**given)
         for message in dict.fromkeys(str(warning.message) for warning in caught if not quiet):
@@ -82,7 +82,7 @@ def parse_number(text: str, kind: type) -> Any:
 
 
 def read_numbers(option: str, text: str, kind: type = float) -> list[Any]:
-    """Return the numbers in a text such as 1,2,5. Raises InputError, naming the option, for other texts."""
+    """Return the numbers in a text such as 1,2,5; raise InputError, which names `option`, for other texts."""
     try:
         return [parse_number(part, kind) for part in text.split(",") if part.strip()] or [kind(text)]
     except (typer.BadParameter, ValueError):
@@ -108,9 +108,9 @@ class FileOptions:
     )
 
     def read(self, data: Path, target: str | None, wanted: Collection[Any], all_rows: bool = False) -> Table:
-        """Read a table; with --labels, join the target and the `wanted` columns of that file of labels.
+        """Read a table; with --labels, add the columns `target` and `wanted` of the file with the labels.
 
-        When labels are joined, rows without a label are left out, unless `all_rows`.
+        Rows without a label are then left out, unless `all_rows`, as in a prediction.
         """
         needed = wanted if all_rows else ()
         table = read_table(data, Reading(self.sep, self.decimal, self.encoding, self.transpose, needed))
@@ -121,7 +121,7 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Options for the roles of columns, and for what k counts."""
+    """Options for the roles of columns (target, features, weights, ...), and for what k counts."""
 
     heading: ClassVar[str] = "Roles of columns, and what k counts"
     target: str | None = option("The column to predict.")
@@ -154,7 +154,7 @@ class ColumnOptions:
     )
 
     def prepare(self, data: Path, file: FileOptions) -> Dataset:
-        """Read a file and prepare it for an analysis, with the roles of columns that these options give."""
+        """Read a table and prepare it for an analysis, with the roles that these options give to columns."""
         names = {"feature": "features", "sign": "signs", "rows_grouped_by": "grouped_by"}
         given: dict[str, Any] = {
             names.get(name, name): value for name, value in vars(self).items() if value is not None
@@ -162,14 +162,14 @@ class ColumnOptions:
         given |= {} if self.groups is None else {"groups": read_groups(self.groups)}
         roles = Roles(**given, id=file.id)
         table = file.read(data, self.target, {self.weights, self.rows_grouped_by, *roles.mentioned})
-        # With --labels, --id may name a column of that file only. join_labels has then named the rows by it.
+        # --id may name a column that only the file of --labels has. The row names already come from it then.
         has_id = file.labels is None or file.id in table.frame.columns
         return prepare(table, roles if has_id else roles._replace(id=None))
 
 
 @dataclass(frozen=True)
 class FittingOptions:
-    """Options for fitting models."""
+    """Options that all commands that fit models share."""
 
     heading: ClassVar[str] = "Fitting"
     standardize: bool = option(
@@ -187,7 +187,7 @@ class FittingOptions:
     quiet: bool = option("No progress, no notes, no summary.", "-q", default=False)
 
     def settings(self, **more: Any) -> Settings:
-        """Return the settings of an analysis: these options, and `more` fields of `Settings`."""
+        """Return the settings of an analysis: these options, and `more` fields of `Settings`, by name."""
         names = ("standardize", "balanced", "multi_class", "seed", "jobs")
         return Settings(
             **{name: getattr(self, name) for name in names},
@@ -236,7 +236,7 @@ class FitOptions:
     scoring: str = option(SCORING, default="accuracy")
 
     def settings(self) -> dict[str, Any]:
-        """Return these options as arguments of `Settings`."""
+        """Return these options as keyword arguments of `Settings`; raise InputError for invalid ones."""
         if self.k is not None and self.ks is not None:
             raise InputError(f"--k {self.k} and --ks {self.ks} cannot be combined. Use one of them.")
         ks = None if self.ks is None else read_numbers("--ks", self.ks, int)
@@ -276,7 +276,7 @@ def fit_command(
 
 
 def table_name(data: Path) -> str:
-    """Return the name of a file without its extensions, such as .csv.gz."""
+    """Return the name of a file without folder and extensions: "data" for `x/data.csv.gz`."""
     name = Path(data.stem if data.suffix.lower() in PACKED else data.name)
     return name.name.removesuffix(name.suffix)
 
@@ -369,7 +369,7 @@ def path_command(
     ks, out, plot, scoring = options.ks, options.out, options.plot, options.scoring
     check_file(out, (".csv",), (data, file.labels, columns.groups))
     check_file(plot, (".svg", ".png", ".pdf"))
-    values = read_numbers("--ks", ks, int)  # a single number without a comma is how many values of k to try
+    values = read_numbers("--ks", ks, int)  # one number without a comma is the number of values of k
     values = values if "," in ks else values[0]
     settings = fitting.settings(ks=values, Cs=[options.C], cv=options.cv or 2, scoring=scoring)
     dataset = columns.prepare(data, file)
@@ -395,7 +395,7 @@ def path_command(
 
 @dataclass(frozen=True)
 class StabilityOptions:
-    """The command-line options of `kmargin stability`."""
+    """Options of `kmargin stability`: the model, the halves, and which features count as stable."""
 
     k: int | None = option("Number of features selected on each half; default 10.")
     C: float | None = option("Inverse strength of the ridge; the default depends on the table's size.", "-C")

@@ -62,7 +62,7 @@ def reproduce_command(
 
 
 def show_results(folder: Path, settings: Settings) -> None:
-    """Print the sparsity that each solver selects, our test accuracy and the paper's, and conclusions."""
+    """Print the chosen sparsity, test accuracy (ours, the paper's) and time of each solver; conclusions."""
     verdict = main_results(folder, settings)
     if not verdict.lines:
         return

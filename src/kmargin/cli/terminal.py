@@ -27,19 +27,19 @@ from kmargin.report.frames import (
 from kmargin.report.text import headline
 from kmargin.tables.analysis import Analysis, Stability, Step
 
-MAX_ROWS = 20  # number of features or points that a printed table shows
-RUNNERS_UP = 5  # number of features, though not stable, to show below the stable ones
-# characters to escape: control characters, line separators, changes of text direction, surrogates
+MAX_ROWS = 20  # largest number of chosen features or training points that a table lists
+RUNNERS_UP = 5  # number of other features printed below the stable ones: those selected most often
+# what `printable` escapes: control characters, line separators, changes of text direction, surrogates
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def describe_error(error: Exception) -> str | None:
-    """Return a sentence about an error that users can cause; None for any other error, which is a bug."""
+    """Return a sentence about an error that users can cause. Any other error is a bug: return None."""
     if isinstance(error, MemoryError):
         return "not enough memory. Leave out rows or columns."
     if not isinstance(error, OSError):
         return str(error) if isinstance(error, InputError) else None
-    if error.filename is None:  # writing to stdout failed: redirect it, so that flushing at exit succeeds
+    if error.filename is None:  # writing to stdout failed: discard its data, or Python fails again at exit
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     reason = error.strerror.lower() + "." if error.strerror else str(error)
@@ -47,20 +47,20 @@ def describe_error(error: Exception) -> str | None:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence to stderr in one line; words of 200 characters and more are shortened."""
+    """Print a sentence to stderr as one line, with words of 200 characters or more shortened."""
     sentence = re.sub(r"\S{200,}", lambda match: match[0][:150] + "...", printable(sentence))
     sys.stderr.write(sentence + "\n")
 
 
 def tell(text: str, style: str | None = None) -> None:
-    """Print text to stdout, wrapped between words; print nothing if the text is empty."""
+    """Print text to stdout in a style of rich, wrapped between words; print nothing if it is empty."""
     out = console()
     if text:
         out.print(escape(wrap(printable(text.replace("`", "")), out.width)), style=style)
 
 
 def wrap(text: str, width: int) -> str:
-    """Break text into lines of at most `width`, but never between a number and its % sign."""
+    """Break text into lines of at most `width`, but not within a word, or between a number and its % sign."""
     together = text.replace(" %", "\xa0%")
     lines = textwrap.wrap(together, width, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\xa0", " ")
@@ -76,7 +76,7 @@ def print_whole(text: str) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     sys.stdout.write(text)
-    sys.stdout.flush()  # raises an error here if the disk is full, before any summary is printed
+    sys.stdout.flush()  # a full disk raises OSError here, before a summary is printed
 
 
 def console() -> Console:
@@ -86,7 +86,7 @@ def console() -> Console:
 
 
 def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
-    """Print warnings, then notes; rich breaks notes into lines, not `wrap`."""
+    """Print warnings in red, then notes in yellow, to stdout."""
     for warning in warnings:
         tell(f"Warning: {warning}", "bold red")
     for note in notes:
@@ -96,9 +96,9 @@ def show_notes(notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
 def show_grid(
     names: Sequence[str], rows: Sequence[Sequence[object]], n_all: int = 0, where: str = "", n_dim: int = 0
 ) -> None:
-    """Print a table; the last `n_dim` rows are dim, and columns whose names end in > are right-aligned.
+    """Print a table. A > at the end of a name right-aligns its column. The last `n_dim` rows are dim.
 
-    If `rows` are only the first of `n_all` rows, a last line counts the others and says `where` they are.
+    If `rows` are only the first of `n_all` rows, a last line counts the others: "... 5 more", then `where`.
     """
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in names:
@@ -113,7 +113,7 @@ def show_grid(
 
 
 def show_analysis(analysis: Analysis) -> None:
-    """Print the result of an analysis: headline, features or training points, how k was chosen."""
+    """Print the result of an analysis: headline, features or training points, how k and C were chosen."""
     typer.echo()
     tell(headline(analysis), "bold")
     for describe in (words.all_features_text, words.evidence_text, words.groups_text):
@@ -153,7 +153,7 @@ def _show_features(analysis: Analysis) -> None:
 
 
 def _extreme_class(analysis: Analysis, weights: Any, sign: int) -> str:
-    """Text such as "benign (+0.31)": the class with the most positive (sign 1) or negative weight (-1)."""
+    """Return the class with the largest weight of `sign` (1 or -1), as "benign (+0.31)"; "" if none has."""
     at = int((sign * weights).argmax())
     return f"{words.class_list(analysis)[at]} ({weights[at]:+.2f})" if sign * weights[at] > 0 else ""
 
@@ -169,7 +169,7 @@ def _show_points(analysis: Analysis) -> None:
 
 
 def show_stability(stability: Stability) -> None:
-    """Print the stable features and the next few, with frequencies, and the bounds on false selections."""
+    """Print the stable features and a few others, selection frequencies, and bounds on false selections."""
     typer.echo()
     tell(words.stability_headline(stability), "bold")
     typer.echo()
@@ -188,7 +188,7 @@ def show_stability(stability: Stability) -> None:
 
 
 def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
-    """Print the steps of a path: for each k the features that enter and leave, and the scores."""
+    """Print a row for each k of a path: scores, and what enters and leaves. `counted` is what k counts."""
     score = ["training>", "folds>"]
     if scoring != "accuracy":
         score = ["training\naccuracy>", f"{textwrap.fill(words.score_name(scoring), 14)}>"]

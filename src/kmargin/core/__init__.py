@@ -1,1 +1,1 @@
-"""The optimisation problem (loss, sparsity set, units, design matrix) and its numeric and checking tools."""
+"""The optimisation problem (loss, design matrix, sparsity constraint), linear algebra, and input checks."""

@@ -13,11 +13,11 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 class Space(NamedTuple):
-    """Where arrays are: an array library `xp` and a device, which is None for NumPy arrays."""
+    """The array library `xp` (such as NumPy, torch) and the device of arrays; NumPy has device None."""
 
     xp: Any
     device: Any = None
-    wide: Any = np.float64  # the widest float dtype: float64, or float32 if the device has no float64
+    wide: Any = np.float64  # the widest float type: float64, or float32 if the device has no float64
 
     @property
     def on_cpu(self) -> bool:
@@ -29,7 +29,7 @@ class Space(NamedTuple):
             return array
         if array.dtype == np.float64 and self.wide != self.xp.float64:
             array = array.astype(np.float32)
-        if not array.flags.writeable:  # torch shares the memory of the array, and warns if it is read-only
+        if not array.flags.writeable:  # torch would share its memory, and warns of read-only memory
             array = array.copy()
         return self.xp.asarray(array, device=self.device)
 
@@ -39,7 +39,7 @@ class Space(NamedTuple):
         return self.xp.zeros(shape, dtype=self.wide, device=self.device)
 
     def move(self, array: Any) -> Any:
-        """Move an array of any library, or a list, to this device."""
+        """Convert an array of any library, or a list, to an array of this library on this device."""
         if self.device is not None and is_foreign(array) and space_of(array).xp is self.xp:
             from array_api_compat import to_device
 
@@ -85,9 +85,9 @@ class _Numpy:
         return np.concatenate(arrays, axis=axis)
 
 
-HOST = Space(_Numpy)  # main memory, where NumPy arrays are
+HOST = Space(_Numpy)  # the space of NumPy arrays, in main memory
 
-_SPACES: dict[tuple[type, str], Space] = {}  # caches the result of `space_of` by array type and device
+_SPACES: dict[tuple[type, str], Space] = {}  # cached results of `space_of` by array type and device
 
 
 def space_of(array: Any) -> Space:
@@ -132,8 +132,8 @@ def to_host(array: Any) -> Any:
 
 
 def spread(space: Space, X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """Return a matrix with `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
-    xp, places = space.xp, np.full(n_features, X.shape[1])  # the index of a column of zeros that is appended
+    """Return a matrix of `n_features` columns: column columns[j] is column j of X; the others are zero."""
+    xp, places = space.xp, np.full(n_features, X.shape[1])  # a column of zeros is appended at X.shape[1]
     places[columns] = np.arange(len(columns))
     zeros = xp.astype(space.zeros((X.shape[0], 1)), X.dtype)
     return xp.take(xp.concat([X, zeros], axis=1), space.put(places), axis=1)

@@ -20,7 +20,7 @@ class ThinSVD(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Weighted mean and variance of each column of X, and its covariance with a vector, e.g. the labels."""
+    """Weighted mean and variance of each column of X, and its covariance with a vector such as the labels."""
 
     mean: Vector
     variance: Vector
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
 
 
 class Columns(ABC):
-    """The operations that a matrix X provides whether its rows are in memory or in distributed blocks."""
+    """The operations that every matrix X has, whether its rows are in memory or in distributed blocks."""
 
     def __init__(self, shape: tuple[int, int], fit_intercept: bool) -> None:
         self.n_samples, self.n_features = shape
@@ -36,13 +36,13 @@ class Columns(ABC):
         self.n_parameters = self.n_features + int(fit_intercept)
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether a dense work array of `n_numbers` numbers is small enough, compared with the size of X."""
+        """Whether a dense work array of `n_numbers` numbers is allowed; a sparse X limits the number."""
         return True
 
     @property
     @abstractmethod
     def repeated_columns(self) -> Indices:
-        """Indices of the columns that equal an earlier column of X, before it was standardised; ascending."""
+        """Ascending indices of columns that equal an earlier one, in X as it was before standardisation."""
 
     @abstractmethod
     def take(self, columns: Indices) -> Self:
@@ -50,22 +50,22 @@ class Columns(ABC):
 
     @abstractmethod
     def standardized(self, mean: Vector, spread: Vector) -> Self:
-        """The matrix (X - mean) / spread; `mean` and `spread` have an entry for each column."""
+        """The matrix (X - mean) / spread, where `mean` and `spread` have one entry for each column of X."""
 
     @abstractmethod
     def largest(self) -> Vector:
-        """The largest absolute value in each column."""
+        """The largest absolute value in each column of X."""
 
 
 class Design(Columns):
-    """A matrix in memory as a linear map from parameters to decision values.
+    """A matrix X with all rows in this process: a linear map from parameters to decision values.
 
     The parameters are one coefficient per column and, last, the intercept if there is one; no column of ones
-    is stored for the intercept. Solvers use X only through the methods of this class, so that each solver
-    works with dense, sparse and kernel matrices. Arguments `columns` and `rows` are arrays of indices.
+    is stored for the intercept. Solvers use X through the members of this class, so that each solver works
+    with dense, sparse and kernel matrices. The arguments `columns` and `rows` are arrays of indices.
     """
 
-    stored: Any = None  # X as compiled functions take it, an array or a `CSR`; None if X is not in memory
+    stored: Any = None  # X for compiled code, an array or a `CSR`; None if entries are computed when needed
 
     @abstractmethod
     def times(self, w: Vector) -> Vector:
@@ -73,7 +73,7 @@ class Design(Columns):
 
     @abstractmethod
     def slopes(self, v: Vector) -> Vector:
-        """The product X'v; rows of X where v is 0 are not read."""
+        """The product X'v; to save time, rows of X for which v is 0 may be skipped."""
 
     @abstractmethod
     def product(self, columns: Indices, d: Vector) -> Vector:
@@ -81,23 +81,23 @@ class Design(Columns):
 
     @abstractmethod
     def fill_panel(self, columns: Indices, t: Vector, places: Indices, panel: Matrix) -> None:
-        """Write t * X[:, columns[a]] into row places[a] of the array `panel`, for every a."""
+        """Write t * X[:, columns[a]] into panel[places[a]], for every a; t has a factor for each row of X."""
 
     @abstractmethod
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """Weighted mean and variance of each column, and its weighted covariance with v."""
+        """Mean and variance of each column and its covariance with v; row i of X counts with weights[i]."""
 
     @abstractmethod
     def take_rows(self, rows: Indices) -> "Design":
-        """The matrix X[rows], copied."""
+        """The matrix X[rows], as a copy."""
 
     @abstractmethod
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """The singular value decomposition of [X 1] with weighted rows, which the MM solver uses."""
+        """The SVD of [X 1] with each row multiplied by the square root of its weight, for the MM solver."""
 
     @abstractmethod
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
-        """Yield a byte string for each column; two byte strings are equal exactly if the columns are."""
+        """Yield a byte string for each column; byte strings are equal if and only if the columns are."""
 
     def decision(self, beta: Vector) -> Vector:
         """The decision values X w + b, where beta = (w, b)."""
@@ -105,20 +105,20 @@ class Design(Columns):
         return product + beta[-1] if self.fit_intercept else product
 
     def adjoint(self, v: Vector) -> Vector:
-        """X'v, followed by sum(v) for the intercept."""
+        """The product [X 1]'v: X'v, followed by sum(v) if the model has an intercept."""
         product = self.slopes(v)
         return np.append(product, v.sum()) if self.fit_intercept else product
 
     def block(self, rows: Indices, columns: Indices) -> Matrix:
-        """X[rows][:, columns] as an array."""
+        """The submatrix X[rows][:, columns] as a dense array."""
         out = np.empty((len(columns), len(rows)))
         self.take_rows(rows).fill_panel(columns, np.ones(len(rows)), np.arange(len(columns)), out)
         return out.T
 
     def spread(self, c: Vector) -> Vector:
-        """For each column j, sum_i c_i^2 (x_ij - m_j)^2.
+        """For each column j, the sum over rows i of c_i^2 (x_ij - m_j)^2.
 
-        m_j is the mean of the column with weights c_i^2, or 0 if the model has no intercept.
+        m_j is the mean of column j with weights c_i^2, or 0 if the model has no intercept.
         """
         if not c.any():
             return np.zeros(self.n_features)
@@ -141,14 +141,14 @@ class Design(Columns):
         return np.array(repeated, np.intp)
 
 
-SEED = 0  # seed of a random vector v, with which equal columns of X have equal products X'v
+SEED = 0  # seed of a random vector v: only columns of X with equal products X'v can equal each other
 
 
 def candidate_groups(fingerprint: Vector) -> list[Indices]:
-    """Groups of columns that may be equal; `fingerprint` is X'v for a random vector v.
+    """Groups of columns of X that may be equal, as ascending indices; `fingerprint` is X'v for a random v.
 
-    Equal columns have equal products with v, up to rounding. One pass over X and a sort therefore find the
-    few columns that have to be compared entry by entry. The indices in each group are ascending.
+    Equal columns have equal products with v, up to rounding; for other columns this is very unlikely. One
+    pass over X and a sort of the products thus find the few columns to be compared entry by entry.
     """
     order = np.argsort(fingerprint, kind="stable")
     is_close = np.diff(fingerprint[order]) <= 1e-9 * np.abs(fingerprint[order[1:]])

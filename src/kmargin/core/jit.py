@@ -13,9 +13,9 @@ from kmargin.core import squared_hinge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# numba compiles inlined functions, and its own versions of NumPy functions, once for each set of options that
-# their callers have. All functions therefore share one set: with a wrapper for calls from Python, although
-# inlined functions do not need it, and without a wrapper for calls from C, which never happen.
+# numba compiles inlined functions, and its own versions of NumPy functions, anew for each set of options of a
+# calling function. To save this time, all functions have the same options. They include a wrapper for calls
+# from Python, although inlined functions need none, but no wrapper for calls from C, which do not occur.
 OPTIONS: Any = {"nogil": True, "no_cpython_wrapper": False, "no_cfunc_wrapper": True}
 
 
@@ -26,7 +26,7 @@ def compiled(function: Function) -> Function:
     in a read-only container. Then the function is compiled anew in each process.
 
     numba compiles a function again when its file changes. Here it is also compiled again when a function or
-    constant that it uses from another file changes, because a digest of them is part of the cache's name.
+    constant that it uses from another file changes, because a digest of them is in the cache file's name.
     """
     digest = hashlib.sha256("\n".join(list_uses(function)).encode()).hexdigest()[:8]
     function.__qualname__ += f"-{digest}"
@@ -37,7 +37,7 @@ def compiled(function: Function) -> Function:
 
 
 def list_uses(function: Any) -> Iterator[str]:
-    """Yield, as text, the constants and functions of this package that a function uses, even indirectly."""
+    """Yield a text for each numeric constant and each function of this package that a function depends on."""
     names, package = function.__code__.co_names, function.__module__.split(".")[0]
     for name in names:
         value = function.__globals__.get(name)
@@ -55,7 +55,7 @@ def list_uses(function: Any) -> Iterator[str]:
 
 
 def inlined(function: Function) -> Function:
-    """Let compiled functions call a function; Python code that calls it runs it uncompiled."""
+    """Make a function callable from compiled functions; Python code that calls it runs it uncompiled."""
     return register_jitable(**OPTIONS)(function)
 
 
@@ -64,8 +64,8 @@ for _function in squared_hinge.INLINED:
 
 
 def has_cached_code(function: Any) -> bool:
-    """Whether a first call is quick: machine code of a `compiled` function is on disk, or none is needed."""
+    """Whether a `compiled` function can run at once: its machine code is on disk, or numba is disabled."""
     stats = getattr(function, "stats", None)
-    if stats is None or stats.cache_path is None:  # compilation is switched off, or there is no cache
+    if stats is None or stats.cache_path is None:  # numba is disabled, or the cache has no folder
         return stats is None
     return any(Path(stats.cache_path).glob(f"*.{function.__qualname__}-*.nbi"))

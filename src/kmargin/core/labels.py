@@ -1,4 +1,4 @@
-"""Split multiclass problems into binary problems, combine their decisions, and check sample weights."""
+"""Split multiclass problems into binary ones, combine their decision values, and check sample weights."""
 
 from itertools import combinations, starmap
 from typing import Any, NamedTuple
@@ -7,25 +7,25 @@ import numpy as np
 
 from kmargin.core.arrays import HOST, Indices, Matrix, Space, Vector, space_of, to_host
 
-SCHEMES = ("ovo", "ovr")  # the values of `multi_class`: one versus one, one versus rest
+SCHEMES = ("ovo", "ovr")  # values of `multi_class`: one versus one, one versus rest
 
 
 class Pair(NamedTuple):
-    """The codes of the two classes that a binary problem distinguishes."""
+    """The two classes that a binary problem distinguishes, as codes (indices into the sorted classes)."""
 
-    negative: int | None  # None means all other classes
+    negative: int | None  # None means that all other classes are negative
     positive: int
 
 
 def class_pairs(n_classes: int, multi_class: str) -> list[Pair]:
-    """List the class codes of each binary problem; two classes need only one binary problem."""
+    """List the pair of classes of each binary problem; for two classes there is one binary problem."""
     if n_classes == 2 or multi_class == "ovo":
         return list(starmap(Pair, combinations(range(n_classes), 2)))
     return [Pair(None, positive) for positive in range(n_classes)]
 
 
 def label_rows(codes: Indices, pair: Pair) -> tuple[Indices | None, Vector]:
-    """Return the rows of a binary problem, or None for all rows, and their labels, -1 or 1."""
+    """Return the rows whose class code is in `pair` (None for all rows), and their labels, -1 or 1."""
     y = np.where(codes == pair.positive, 1.0, -1.0)
     if pair.negative is None:
         return None, y
@@ -36,9 +36,9 @@ def label_rows(codes: Indices, pair: Pair) -> tuple[Indices | None, Vector]:
 def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Matrix:
     """Combine the decision values of the binary classifiers into the result of `decision_function`.
 
-    For two classes this is the only column of `decisions`, for one versus rest `decisions` itself. For one
-    versus one, the score of a class is its number of votes plus its summed decision values mapped to
-    (-1/2, 1/2), so that the decision values break ties between votes.
+    `decisions` has one column per classifier. For two classes the result is its only column, for one versus
+    rest `decisions` itself. For one versus one, the score of a class is its number of votes plus the sum of
+    the decision values in its favour, mapped to (-1/2, 1/2) so that it breaks ties between votes.
     """
     if n_classes == 2:
         return decisions[:, 0]
@@ -60,7 +60,7 @@ def combine_decisions(decisions: Matrix, n_classes: int, multi_class: str) -> Ma
 def choose_classes(scores: Any, classes: Any) -> Any:
     """Return the class of each sample from the result of `combine_decisions`.
 
-    The result is on the device of the scores; text labels, which no device can hold, are a NumPy array.
+    The result is on the device of the scores; if the classes are texts, it is a NumPy array.
     """
     space = space_of(scores)
     xp = space.xp
@@ -71,9 +71,9 @@ def choose_classes(scores: Any, classes: Any) -> Any:
 
 
 def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
-    """Return the mean coefficients of each class over its binary classifiers.
+    """Return for each class the mean of the coefficients of its binary classifiers, which are rows of `coef`.
 
-    The signs are such that a positive coefficient is evidence for the class.
+    Where the class is the negative one, signs are changed: a positive mean coefficient favours the class.
     """
     weights, n_machines = np.zeros((n_classes, coef.shape[1])), np.zeros((n_classes, 1))
     for row, (negative, positive) in zip(coef, class_pairs(n_classes, multi_class), strict=True):
@@ -86,7 +86,7 @@ def class_weights(coef: Matrix, n_classes: int, multi_class: str) -> Matrix:
 
 
 def machine_names(classes: Any, multi_class: str) -> list[str]:
-    """Name each binary classifier by its classes, such as "a vs b"."""
+    """Name each binary classifier by its negative and positive class, such as "a vs b" or "rest vs b"."""
     classes = to_host(classes)
     return [
         f"{'rest' if negative is None else classes[negative]} vs {classes[positive]}"
@@ -95,10 +95,10 @@ def machine_names(classes: Any, multi_class: str) -> list[str]:
 
 
 def normalize(weights: Vector) -> tuple[Vector, float]:
-    """Scale weights so that their mean is 1; also return the sum of the original weights.
+    """Return the weights scaled to mean 1, and the sum of the original weights.
 
-    The weights are divided by the largest first, because a sum of very large weights would overflow. In that
-    case the returned sum is infinite.
+    If the sum of the original weights overflows, it is infinite, but the scaled weights are correct, because
+    the weights are divided by the largest first.
     """
     largest = float(weights.max())
     relative = weights / largest
@@ -114,9 +114,9 @@ def check_some_weight(largest: float) -> None:
         )
 
 
-# Sample weights are refused if the largest is more than this factor times the smallest positive one. Solvers
-# multiply rows by the square roots of weights. Beyond this factor the roots differ by more than the 15 digits
-# of double precision, so that the rows of the smallest weights would have less effect than rounding errors.
+# An error is raised if the largest sample weight is more than this many times the smallest positive one. As
+# solvers multiply rows by the square roots of weights, the roots would then differ by more than the 15 digits
+# of double precision, and the rows of the smallest weights would have less effect than rounding errors.
 MAX_WEIGHT_RATIO = 1e30
 
 
@@ -138,7 +138,7 @@ def check_finite_weight(total: float) -> None:
 
 
 def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | None:
-    """Return the index and value of a negative or not finite sample weight; None if there is none."""
+    """Return the index and value of one weight that is negative, infinite or NaN; None if there is none."""
     xp = space.xp
     if not xp.all(xp.isfinite(weights)):
         worst = int(xp.argmin(xp.astype(xp.isfinite(weights), weights.dtype)))
@@ -150,7 +150,7 @@ def find_bad_weight(weights: Any, space: Space = HOST) -> tuple[int, float] | No
 
 
 def complain_of_weight(row: int, weight: float, where: str = "") -> str:
-    """Return the error message for an invalid sample weight; `where` may name the block of its row."""
+    """Return the message for an invalid weight; `where` is empty or a phrase such as " in block 3 of X"."""
     if not np.isfinite(weight):
         return f"sample_weight contains NaN or infinity{where}. Give finite numbers >= 0."
     return f"sample_weight[{row}]={weight:g}{where} is negative. Give numbers >= 0; 0 leaves a sample out."

@@ -66,22 +66,22 @@ one_blas_thread = OneThread()
 def add_scaled4(
     f0: float, x0: Vector, f1: float, x1: Vector, f2: float, x2: Vector, f3: float, x3: Vector, out: Vector
 ) -> None:
-    """out += f0 x0 + f1 x1 + f2 x2 + f3 x3"""
+    """Add f0 x0 + f1 x1 + f2 x2 + f3 x3 to the vector `out`, in one pass over the vectors."""
     for i in range(out.size):
         out[i] += (f0 * x0[i] + f1 * x1[i]) + (f2 * x2[i] + f3 * x3[i])
 
 
 @inlined
 def add_scaled(f: float, x: Vector, out: Vector) -> None:
-    """out += f x"""
+    """Add f x to the vector `out`."""
     for i in range(out.size):
         out[i] += f * x[i]
 
 
-U64 = np.uint64  # the compiler vectorises loops over unsigned indices, which need no check of their sign
+U64 = np.uint64  # with signed indices, numba adds tests for negative ones, and loops are not vectorised
 
-# If a pivot of a Cholesky factorisation is at most this fraction of the diagonal entry, the matrix column is
-# treated as linearly dependent on earlier columns and gets the coefficient 0.
+# If a pivot of a Cholesky factorisation is at most this fraction of the diagonal entry of the matrix, the
+# column is treated as linearly dependent on earlier columns, and its coefficient in a solution is 0.
 SINGULAR = 1e-13
 
 
@@ -89,11 +89,11 @@ SINGULAR = 1e-13
 def eliminate(
     W: Matrix, first: int, count: int, Y: Matrix, begin: int, end: int, lo: int, hi: int, upper: bool
 ) -> None:
-    """Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] for begin <= i < end, lo <= l < hi, r < count.
+    """Subtract multiples of `count` <= 4 consecutive rows of Y from the rows `begin` to `end - 1` of Y.
 
-    If `upper` is True, only entries with l >= i change. This is the inner step of triangular factorisations
-    and solves: multiples of `count` <= 4 rows of Y are subtracted from the rows begin to end - 1, of which
-    two are updated at a time.
+    For begin <= i < end and lo <= l < hi, Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] over r < count.
+    If `upper` is True, the caller does not need entries with l < i, and most of them are skipped. This is the
+    inner step of triangular factorisations and solves. For speed, it updates two rows at a time.
     """
     stop = U64(hi)
     if count < 4:
@@ -124,10 +124,10 @@ def eliminate(
 
 @inlined
 def cholesky(H: Matrix, k: int) -> None:
-    """Factor H[:k, :k] = U'U; U replaces the upper triangle of H, and the lower triangle is undefined.
+    """Replace the upper triangle of H[:k, :k] by the upper triangular U for which H[:k, :k] = U'U.
 
-    The columns are handled in blocks of four. The pivot of a column that depends linearly on earlier ones
-    becomes infinite and its row 0, so that `solve` gives it the coefficient 0.
+    Entries of H below the diagonal have no meaning afterwards. If column j of H depends linearly on earlier
+    columns, U[j, j] becomes infinite and the rest of row j zero, so that entry j of a solution is 0.
     """
     diagonal = np.empty(k)
     for j in range(k):
@@ -150,7 +150,7 @@ def cholesky(H: Matrix, k: int) -> None:
 
 @inlined
 def solve(U: Matrix, k: int, x: Vector) -> None:
-    """Replace x by (U'U)^-1 x, where U is the k x k factor that `cholesky` computed."""
+    """Replace the vector x by (U'U)^-1 x, where the k x k matrix U is the factor that `cholesky` computed."""
     stop = U64(k)
     for j in range(k):
         uj = U64(j)
@@ -168,10 +168,10 @@ def solve(U: Matrix, k: int, x: Vector) -> None:
 
 @compiled
 def order_smallest(values: Vector, count: int, limit: float = np.inf) -> Indices:
-    """Return the positions of the `count` smallest values in increasing order, ties by position.
+    """Return the indices of the `count` smallest values, smallest first; equal values are in index order.
 
-    Infinite values, NaN and values above `limit` are left out. The smallest values so far are kept in a heap
-    that has the largest of them at its root.
+    Infinity, NaN and values above `limit` are left out. A heap holds the indices of the smallest values found
+    so far; at its root is the index of the largest of them, which is replaced when a smaller value is found.
     """
     heap = np.empty(min(count, values.size), np.int64)
     size = 0
@@ -191,7 +191,7 @@ def order_smallest(values: Vector, count: int, limit: float = np.inf) -> Indices
             heap[h] = i
         elif v < values[heap[0]]:
             _sift(values, heap, size, i)
-    for last in range(size - 1, 0, -1):  # heap sort: the position of the largest value goes to the end
+    for last in range(size - 1, 0, -1):  # heap sort: move the index of the largest value to the end
         moved = heap[last]
         heap[last] = heap[0]
         _sift(values, heap, last, moved)
@@ -200,7 +200,7 @@ def order_smallest(values: Vector, count: int, limit: float = np.inf) -> Indices
 
 @inlined
 def _sift(values: Vector, heap: Indices, size: int, item: int) -> None:
-    """Replace the root of a max-heap of positions, ordered by (value, position), by the position `item`."""
+    """Replace the root of a max-heap of indices, ordered by (value, index), by `item`; restore the order."""
     h = 0
     while True:
         child = 2 * h + 1

@@ -1,8 +1,8 @@
 """Rescale badly scaled columns of X: subtract means that are too large, divide by powers of two.
 
-Columns are rescaled once, when a problem is made; well-scaled columns stay as they are. A column divided by
-a scale s gets the ridge lam / s^2, so that the minimum of the problem stays the same. If a column is centred,
-the intercept changes to compensate. The spread of a column is its weighted standard deviation.
+Well-scaled columns stay as they are. Dividing a column by a scale s multiplies its coefficient by s, so its
+ridge has to become lam / s^2 for the minimum of the problem to stay the same. Centring a column changes only
+the intercept. The *spread* of a column is its standard deviation, weighted by the sample weights.
 """
 
 from collections.abc import Callable
@@ -15,65 +15,62 @@ from kmargin.core.arrays import Flags, Indices, Vector
 from kmargin.core.design import Moments
 from kmargin.core.problem import BinaryProblem
 
-# Columns with variances in this range are not rescaled: products of two such variances, and of their
-# inverses, neither overflow nor underflow.
+# Columns with a variance in this range are not divided by a scale: products of two such variances, or of two
+# of their inverses, neither overflow nor underflow.
 SAFE_VARIANCE = (1e-12, 1e12)
 
-# A column with a standard deviation above LARGEST_SPREAD raises an error. One below SMALLEST_SPREAD does not,
-# since kernels and sample weights can make it arbitrarily small, but the column may be treated as constant.
+# A column with a standard deviation above LARGEST_SPREAD raises an error. A standard deviation below
+# SMALLEST_SPREAD is no error, as kernels and weights can cause it, but the column may be treated as constant.
 SMALLEST_SPREAD, LARGEST_SPREAD = 1e-100, 1e100
 
-# A column is centred if its mean is more than this many times its standard deviation: without centring, the
-# variance computed from sums of squares would lose too many digits.
+# A column is centred if the absolute value of its mean is more than this many times its standard deviation:
+# without centring, a variance computed from sums of squares would lose too many digits.
 FAR_MEAN = 1e3
 
 # A column counts as constant if its standard deviation is at most this fraction of its mean: rounding errors
 # of equal entries are of that size.
 CONSTANT_RTOL = 1e-12
 
-# The standard deviation by which a feature is divided is rounded to this many binary digits, so that it does
-# not depend on the order of summation.
+# When features are standardised, the standard deviations that divide them are rounded to this many binary
+# digits, so that rounding errors, which depend on the order of summation, rarely change them.
 SPREAD_DIGITS = 32
 
 
 class Scaling(NamedTuple):
-    """A centre and a scale for each column: the column x is replaced by (x - center) / scale."""
+    """A centre and a scale for each column of X: a column x is replaced by (x - center) / scale."""
 
     centers: Vector
     scales: Vector
-    are_constant: Flags = np.empty(0, np.bool_)  # by column; empty unless made by `unit_variance_scaling`
+    are_constant: Flags = np.empty(0, np.bool_)  # of each column; set by `unit_variance_scaling` only
 
     def apply(self, problem: BinaryProblem) -> BinaryProblem:
         return replace(problem, design=problem.design.standardized(self.centers, self.scales))
 
     def scale_coefs(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
-        """Convert coefficients of original columns, and the intercept, to those of the scaled columns.
-
-        The decision values stay the same.
-        """
+        """Convert a model of the original X to one of the scaled X; `coef` are coefficients of `columns`."""
         return coef * self.scales[columns], intercept + float(coef @ self.centers[columns])
 
     def unscale_coefs(self, columns: Indices, coef: Vector, intercept: float) -> tuple[Vector, float]:
-        """Convert coefficients of scaled columns, and the intercept, to those of the original columns."""
+        """Convert a model of the scaled X to one of the original X; `coef` are coefficients of `columns`."""
         coef = coef / self.scales[columns]
         return coef, intercept - float(coef @ self.centers[columns])
 
 
 def power_of_two(size: Any) -> Any:
-    """The power of two nearest to each number in `size`; division by a power of two loses no digits."""
+    """Round each number to a power of two (on a log scale), division by which causes no rounding errors."""
     return 2.0 ** np.round(np.log2(size))
 
 
 def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vector, Vector]:
     """Mean and standard deviation of each column, accurate even if squares of entries overflow or underflow.
 
-    `moments` is the function that computes the mean and the variance of each column of a design.
+    ``moments(design)`` computes moments of all columns. It is called again for columns that need rescaling.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mean, variance, _ = moments(design)
     spread = np.sqrt(variance)
     odd = np.flatnonzero(~((variance > SAFE_VARIANCE[0]) & (variance < SAFE_VARIANCE[1])))
-    if len(odd):  # recompute the moments of constant or extreme columns, divided by a power of two
+    if len(odd):  # these columns are constant or extreme: divide them by powers of two, and recompute
         few = design.take(odd)
         largest = few.largest()
         scales = power_of_two(np.where(largest > 0, largest, 1.0))
@@ -83,9 +80,9 @@ def exact_moments(design: Any, moments: Callable[[Any], Moments]) -> tuple[Vecto
 
 
 def typical_entry(problem: BinaryProblem) -> float:
-    """The median of the root mean squares of all columns that are not zero; 1 if all are zero.
+    """The typical size of entries of X: the median over nonzero columns of the root mean square of a column.
 
-    Raises ValueError if the spread of a column is above LARGEST_SPREAD.
+    It is 1 if X is zero. Raises ValueError if the standard deviation of a column is above LARGEST_SPREAD.
     """
     mean, spread = exact_moments(problem.design, lambda scaled: replace(problem, design=scaled).moments())
     check_spreads(spread, mean)
@@ -94,9 +91,9 @@ def typical_entry(problem: BinaryProblem) -> float:
 
 
 def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_intercept: bool) -> Scaling:
-    """The scaling of features to mean 0 and variance 1.
+    """The scaling that gives features mean 0 and variance 1; ``moments(design)`` computes their moments.
 
-    Constant features are not divided by a scale. Without an intercept no feature is centred.
+    Constant features have the scale 1. Without an intercept no feature is centred.
     """
     mean, spread = exact_moments(design, moments)
     check_spreads(spread, mean)
@@ -110,10 +107,10 @@ def unit_variance_scaling(design: Any, moments: Callable[[Any], Moments], fit_in
 def make_scaling(
     problem: BinaryProblem, moments: Moments | None = None, check: bool = True
 ) -> Scaling | None:
-    """The scaling of the badly scaled columns of a problem; None if no column needs rescaling.
+    """The scaling of a problem in which some columns are badly scaled; None if no column is.
 
-    `moments` are those of the columns of X, if known. Raises ValueError if `check` is True and the spread
-    (standard deviation) of a column is above LARGEST_SPREAD.
+    The other columns get centre 0 and scale 1. `moments` are those of all columns of X, if already computed.
+    If `check` is True, a column with a standard deviation above LARGEST_SPREAD raises ValueError.
     """
     design = problem.design
     with np.errstate(over="ignore", invalid="ignore"):
@@ -135,7 +132,7 @@ def make_scaling(
 
 
 def check_spreads(spread: Vector, mean: Vector) -> None:
-    """Raise ValueError if the spread of a column that is not constant is above LARGEST_SPREAD."""
+    """Raise ValueError if a column, unless it is constant, has a standard deviation above LARGEST_SPREAD."""
     is_constant = spread < CONSTANT_RTOL * np.abs(mean)
     too_large = np.flatnonzero(~is_constant & ~(spread <= LARGEST_SPREAD))
     if len(too_large):

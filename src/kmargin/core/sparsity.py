@@ -10,11 +10,11 @@ from kmargin.core.units import Units
 
 
 def project(beta: Vector, k: int, n_features: int | None = None) -> Vector:
-    """Return the point of S_k nearest to `beta`.
+    """Return the vector nearest to `beta` that has at most k nonzero coefficients: the projection onto S_k.
 
-    Of the first `n_features` entries, the k largest in magnitude are kept and the others become 0; an
-    intercept after them is kept. Entries tied at the threshold are kept in index order, so the same input
-    always gives the same support. The cost is linear in the number of features.
+    Of the first `n_features` entries (all if None), the k largest in magnitude are kept and the others become
+    0. An intercept after them is kept. Of entries tied at the threshold, those with the lowest indices are
+    kept, so the same input always gives the same support. The time is linear in the number of features.
     """
     n_features = len(beta) if n_features is None else n_features
     n_dropped = n_features - k
@@ -39,29 +39,29 @@ class UnitSparsity:
         self.units = units
         self.signs = units.signs if units.signs.any() else None
         unit_of = units.unit_of_each_column
-        # n_units marks a column that belongs to no unit; the projection sets its coefficient to zero
+        # columns in no unit get the index n_units; the projection sets their coefficients to 0
         self.unit_of = np.where(unit_of < 0, units.n_units, unit_of)
 
     def holds_all(self, k: int) -> bool:
-        """Whether S_k contains every matrix, so that nothing has to be projected."""
+        """Whether every matrix is in S_k, so that the projection changes nothing."""
         every_column = not np.any(self.unit_of == self.units.n_units)
         return k >= self.units.n_units and every_column and self.signs is None
 
     def project(self, W: Matrix, k: int) -> Matrix:
-        """Return the point of S_k nearest to W.
+        """Return the matrix of S_k that is nearest to W.
 
         First, coefficients of the wrong sign become 0. Then the k units of largest norm over all binary
         problems are kept and the others become 0. Units that must be in every model are kept first; of units
-        with equal norms, those with the lowest indices are kept. This is the nearest point because
+        with equal norms, those with the lowest indices are kept. This is the nearest matrix because
         coefficients of the wrong sign add the same to the distance whichever units are kept.
         """
         right = W if self.signs is None else np.where(W * self.signs < 0, 0.0, W)
         return np.where(self.kept(right, k)[self.unit_of], right, 0.0)
 
     def kept(self, W: Matrix, k: int) -> Flags:
-        """Mark the units that the projection keeps; W must not have coefficients of the wrong sign.
+        """Mark the units that `project` keeps; W must have no coefficients of the wrong sign.
 
-        The last entry, which stands for columns that are in no unit, is False.
+        The mask has an entry for each unit and a last one, False, for the columns that are in no unit.
         """
         squares = np.einsum("mj,mj->j", W, W)
         norms_sq: Vector = np.bincount(self.unit_of, squares, self.units.n_units + 1).astype(np.float64)
@@ -75,13 +75,13 @@ class UnitSparsity:
 def select_largest(
     beta: Vector, k: int, n_features: int, guess: float, work: Vector, candidates: Indices, kept: Indices
 ) -> tuple[float, float, float]:
-    """Write the indices of the k entries of largest magnitude into `kept`; ties as in :func:`project`.
+    """Write into `kept` the indices of the k largest magnitudes in beta[:n_features], ties as in `project`.
 
-    Returns the k-th largest magnitude, the squared norm of the kept entries and the squared distance to S_k.
-    `work` and `candidates` are work arrays of length `n_features`; `kept` has length k <= n_features.
-
-    `guess` is a lower bound on the k-th largest magnitude, which makes the selection faster; any value gives
-    the correct result. Callers guess a little less than the threshold of the previous iteration.
+    Returns the k-th largest magnitude, the squared norm of the kept entries, and the sum of squares of the
+    others, which is the squared distance to S_k. `work` and `candidates` are work arrays of length
+    `n_features`; `kept` has length k <= n_features. `guess` is an estimate of the k-th largest magnitude. Any
+    value gives the correct result; the selection is fastest if it is slightly too low. Callers use a little
+    less than the threshold of the previous iteration.
     """
     n_candidates = 0
     distance_sq = 0.0
@@ -99,7 +99,7 @@ def select_largest(
             work[j] = abs(beta[j])
             candidates[j] = j
     threshold = kth_largest(work, k, n_candidates) if k > 0 else np.inf
-    n_tied = k  # reduced to the number of entries equal to the threshold that are kept
+    n_tied = k  # will be the number of kept entries that equal the threshold
     for c in range(n_candidates):
         if abs(beta[candidates[c]]) > threshold:
             n_tied -= 1
@@ -121,8 +121,8 @@ def select_largest(
 def kth_largest(work: Vector, k: int, n: int) -> float:
     """Return the k-th largest of the first n entries of `work`, and reorder these entries (quickselect).
 
-    Hoare's partition divides equal entries evenly between both sides, so the expected cost is linear even for
-    the many zeros of a warm start.
+    Hoare's partition divides equal entries evenly between both sides, so the expected time is linear even if
+    many entries are equal, such as the zeros of a warm start.
     """
     low, high, wanted = 0, n - 1, k - 1
     while low < high:
@@ -151,12 +151,12 @@ def kth_largest(work: Vector, k: int, n: int) -> float:
 def normalizer(n_features: int, k: int) -> int:
     """Return the number p - k + 1 by which the paper divides a squared distance to S_k.
 
-    Beta and its projection differ in at most p - k entries, so the division makes distances for different k
-    comparable. The authors' program counts the intercept among the p parameters; the paper's text does not.
+    A vector and its projection differ in at most p - k entries, so the division makes distances for different
+    k comparable. As in the paper's text, p is `n_features`; the authors' program also counts the intercept.
     """
     return n_features - k + 1
 
 
 def count_kept(sparsity: float, n_features: int) -> int:
-    """Return the k that gives the sparsity s = 1 - k/p, rounded half up as in the paper's tables."""
+    """Return k = (1 - sparsity) * n_features, rounded to an integer, half up, as in the paper's tables."""
     return math.floor((1.0 - sparsity) * n_features + 0.5 + 1e-9)

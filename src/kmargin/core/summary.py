@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-WIDTH = 88  # number of characters at which lines of text are wrapped
-MOST_ROWS = 14  # a table with more rows shows only its first and last ones
-MOST_ITEMS = 8  # a list with more items shows only the first ones, and how many follow
+WIDTH = 88  # lines of text are wrapped so that they have at most this many characters
+MOST_ROWS = 14  # of a table with more rows only the first and last ones are shown
+MOST_ITEMS = 8  # of a list with more items only the first ones are shown, and how many more there are
 
 CELL = "text-align:left;padding:.15em .9em .15em 0"  # the CSS of a table cell
 
@@ -19,7 +19,7 @@ class Facts(NamedTuple):
 
     title: str
     facts: Sequence[tuple[str, str]] = ()  # pairs of a name and a value
-    header: Sequence[str] = ()  # the column names of the table
+    header: Sequence[str] = ()  # the names of the columns of the table
     rows: Sequence[Sequence[str]] = ()
 
 
@@ -40,7 +40,7 @@ class Summarized:
 
 
 def as_text(kind: str, summary: Facts) -> str:
-    """Format a summary as text: a title in angle brackets, a line for each fact, and an aligned table."""
+    """Format a summary as text: "<kind: title>", a line for each fact, and a table with aligned columns."""
     width = max((len(name) for name, _ in summary.facts), default=0)
     lines = [f"<{kind}: {summary.title}>"]
     for name, value in summary.facts:
@@ -51,13 +51,13 @@ def as_text(kind: str, summary: Facts) -> str:
         widths = [max(len(row[at]) for row in table) for at in range(len(summary.header))]
         for row in table:
             cells = [cell.rjust(wide) for cell, wide in zip(row, widths, strict=True)]
-            cells[-1] = row[-1]  # the last column holds words, which are aligned on the left
+            cells[-1] = row[-1]  # the last column holds words, which are aligned left
             lines.append("  " + "  ".join(cells))
     return "\n".join(line.rstrip() for line in lines)
 
 
 def as_html(kind: str, summary: Facts) -> str:
-    """Format a summary as HTML tables without colours of their own, so that they suit any page."""
+    """Format a summary as HTML: title, facts and table, without colours, so that it suits any notebook."""
     top = f"{CELL};vertical-align:top"
     facts = "".join(
         f'<tr><th style="{top}">{escape(name)}</th><td style="{CELL}">{escape(value)}</td></tr>'
@@ -85,7 +85,7 @@ def shorten(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def some(values: Any, form: str = "{}") -> str:
-    """List values for a message: all, or the first MOST_ITEMS and how many more there are."""
+    """List values, formatted by `form`, for a message: the first MOST_ITEMS, and how many more there are."""
     values = list(np.asarray(values).tolist()) if not isinstance(values, list | tuple) else list(values)
     shown = ", ".join(form.format(value) for value in values[:MOST_ITEMS])
     more = len(values) - MOST_ITEMS
@@ -93,7 +93,7 @@ def some(values: Any, form: str = "{}") -> str:
 
 
 DOCUMENTATION = "https://kmargin.github.io/kmargin/"
-PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # the page about a public class or function
+PAGE = DOCUMENTATION + "api/kmargin.{name}.html"  # the address of the page about a public class or function
 
 
 class Documented:

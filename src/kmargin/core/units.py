@@ -1,6 +1,6 @@
 """Units: columns that enter and leave a model together, with the signs that their coefficients may have.
 
-`UnitRequest` holds the parameters of an estimator as users write them; `Units` is what the solvers get.
+A unit is a feature or a group of features. `UnitRequest` holds what users write, `Units` what solvers get.
 """
 
 from collections import Counter
@@ -17,23 +17,23 @@ from kmargin.core.validation import is_integer, nearest, shortly
 
 @dataclass(frozen=True)
 class Units:
-    """The units that k counts: unit j has the columns ``columns[starts[j]:starts[j + 1]]`` of X."""
+    """The features or groups that k counts: unit j has the columns ``columns[starts[j]:starts[j + 1]]``."""
 
     starts: Indices
     columns: Indices
-    fixed: Flags  # whether each unit has to be in the model
+    fixed: Flags  # for each unit, whether it has to be in every model
     signs: Vector  # for each column of X: 1 for coefficients >= 0, -1 for <= 0, 0 for either
-    copies: Indices | tuple[()] = ()  # columns that are in no unit because they equal other columns
+    copies: Indices | tuple[()] = ()  # columns that are in no unit because they equal earlier columns
 
     @classmethod
     def of_columns(cls, n_features: int) -> "Units":
-        """Make each column a unit."""
+        """Make each column of X a unit."""
         every = np.arange(n_features)
         return cls(np.arange(n_features + 1), every, np.zeros(n_features, np.bool_), np.zeros(n_features))
 
     @classmethod
     def of_groups(cls, groups: Sequence[Indices], n_features: int) -> "Units":
-        """Make each group of columns a unit; a column of X may be in one group or in none."""
+        """Make each group of column indices a unit; no column may be in more than one group."""
         sizes = [len(group) for group in groups]
         columns = np.concatenate([*groups, np.empty(0, np.int64)]).astype(np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
@@ -54,11 +54,11 @@ class Units:
 
     @cached_property
     def _columns_of_largest(self) -> Indices:
-        """Entry i is the total number of columns of the i + 1 largest units."""
+        """Entry i is the total number of columns of the i + 1 units that have the most columns."""
         return np.cumsum(np.sort(self.sizes)[::-1])
 
     def widest(self, size: int) -> int:
-        """The number of columns of the `size` units with the most columns, taken together."""
+        """The largest number of columns that any `size` units have in total."""
         size = min(size, self.n_units)
         if self.n_units == len(self.columns):  # each unit is one column
             return size
@@ -76,14 +76,14 @@ class Units:
 
     @property
     def unit_of_each_column(self) -> Indices:
-        """The unit of each column of X; -1 for columns that are in no unit."""
+        """The index of the unit of each column of X; -1 for columns that are in no unit."""
         units = np.full(self.n_features, -1)
         units[self.columns] = np.repeat(np.arange(self.n_units), self.sizes)
         return units
 
     @property
     def are_plain(self) -> bool:
-        """Whether each column is a unit, no unit is always in the model, and any sign is allowed."""
+        """Whether each column is a unit, no unit has to be in the model, and signs are not restricted."""
         every = np.arange(self.n_features)
         return (
             np.array_equal(self.columns, every)
@@ -93,11 +93,11 @@ class Units:
         )
 
     def columns_of(self, units: Indices) -> Indices:
-        """The columns of the given units, in the order of `units`."""
+        """Indices of the columns of the given units, one unit after the other, in the order of `units`."""
         return self.columns[self.positions_of(units)]
 
     def positions_of(self, units: Indices) -> Indices:
-        """Indices into `self.columns` of the columns of the given units, in the order of `units`."""
+        """Positions in `self.columns` of the columns of the given units, in the order of `units`."""
         if self.n_units == len(self.columns):  # each unit is one column
             return units
         sizes = self.sizes[units]
@@ -113,16 +113,16 @@ class Units:
         return replace(self, starts=starts, columns=self.columns[stays], fixed=self.fixed[sizes > 0])
 
     def without_copies(self, columns: Indices) -> "Units":
-        """Remove from the units the columns that repeat other columns, and list them in `copies`.
+        """Return the units without `columns`, which equal earlier columns of X, and list these in `copies`.
 
-        The search never selects a copy, but a model that uses all units has coefficients for the copies too.
+        The swap search selects no copies, but if k is large enough for all columns, a model uses them too.
         """
         return replace(self.without(columns), copies=columns)
 
     def chosen(self, in_use: Flags) -> Flags:
-        """Mark all columns of units that are always in the model or have a column marked in `in_use`."""
+        """Mark all columns of each unit that has to be in the model, or has a column marked in `in_use`."""
         is_in = self.fixed | (self.total(in_use.astype(float)) > 0)
-        return np.append(is_in, False)[self.unit_of_each_column]  # unit -1, which means none, reads the False
+        return np.append(is_in, False)[self.unit_of_each_column]  # columns in no unit: index -1, hence False
 
     def total(self, by_column: Vector) -> Vector:
         """Sum `by_column`, which has an entry for each column of X, over the columns of each unit."""
@@ -131,11 +131,11 @@ class Units:
         return np.add.reduceat(by_column[self.columns], self.starts[:-1])
 
 
-# The values that users may write in `signs`, and the entry of `Units.signs` that each stands for.
+# The values that users may write in the parameter `signs`, and the entry of `Units.signs` that each becomes.
 SIGNS = {"+": 1.0, "-": -1.0, 1: 1.0, -1: -1.0, 0: 0.0, "": 0.0, None: 0.0}
 
-# Extensions register a function here to offer ``groups="name"``. It takes the number of features and their
-# names (None if they have none), and returns a group label for each feature.
+# An extension that offers the parameter ``groups="name"`` adds a function under this name here. It takes the
+# number of features and their names (None if they have none), and returns a group label for each feature.
 UNIT_KINDS: dict[str, Callable[[int, list[str] | None], Sequence[Any]]] = {}
 
 
@@ -153,7 +153,7 @@ class UnitRequest(NamedTuple):
         return self.groups is self.keep is self.avoid is self.signs is None
 
     def resolve(self, n_features: int, names: Sequence[str] | None = None) -> Units:
-        """Return the units of a matrix X with these features; raise ValueError for an invalid request."""
+        """Return the requested units of an X with these features; raise ValueError for invalid requests."""
         if self.is_empty:
             return Units.of_columns(n_features)
         features = Features(n_features, names, self.groups)
@@ -175,10 +175,10 @@ class UnitRequest(NamedTuple):
         return units
 
     def by_place(self, n_features: int, names: Sequence[str] | None = None) -> "UnitRequest":
-        """Return the same request without names of features, in types that JSON can hold.
+        """Return the same request with column indices instead of names, in types that JSON can store.
 
-        Groups become a text label for each feature, `keep` and `avoid` lists of column indices, and `signs` a
-        number for each feature.
+        `groups` becomes a list with a text label for each feature, `keep` and `avoid` become lists of column
+        indices, and `signs` becomes a list with a number for each feature.
         """
         features = Features(n_features, names, self.groups)
         texts = [str(label) for label in features.labels]
@@ -193,16 +193,17 @@ class UnitRequest(NamedTuple):
         )
 
     def label_units(self, units: Units, names: Sequence[str] | None = None) -> list[str]:
-        """Return the name of each unit: the label of its group, or the name of its feature."""
+        """Return the name of each unit: the label of its group or, if there are no groups, its feature."""
         features = Features(units.n_features, names, self.groups)
         label_of = features.by_feature([str(label) for label in features.labels])
         return [label_of[j] for j in units.columns[units.starts[:-1]]]
 
 
 class Features:
-    """The features of X, to be found by column index or by name, and the groups into which they are divided.
+    """Find features of X by column index or name, and read the parameters of a `UnitRequest` that name them.
 
-    `groups` holds the columns of each group and `labels` its name; every feature is in exactly one group.
+    `groups` lists the column indices of each group, and `labels` the names of the groups. Every feature is in
+    exactly one group.
     """
 
     def __init__(self, n_features: int, names: Sequence[str] | None, groups: Any) -> None:
@@ -217,12 +218,12 @@ class Features:
             )
 
     def by_feature(self, texts: Sequence[str]) -> list[str]:
-        """Return for each feature the text of its group; `texts` has one text for each group."""
+        """Return for each feature the text that belongs to its group; `texts` has one text for each group."""
         text_of = {int(j): text for group, text in zip(self.groups, texts, strict=True) for j in group}
         return [text_of[j] for j in range(self.n_features)]
 
     def find(self, feature: Any, argument: str) -> int:
-        """Return the column index of a feature given by name or by index; `argument` is named in errors."""
+        """Return the index of a feature given by name or index; errors mention the parameter `argument`."""
         if isinstance(feature, str) and feature in self.places:
             return self.places[feature]
         if is_integer(feature) and -self.n_features <= int(feature) < self.n_features:
@@ -233,7 +234,7 @@ class Features:
         raise ValueError(f"{argument} names {feature!r}, which is not a feature of X. {advice}")
 
     def find_all(self, entries: Any, argument: str) -> Flags:
-        """Return a mask of the features in `entries`, which is a list of features or groups, or a mask."""
+        """Return a mask of the features in `entries`: features, groups or a mask. Errors name `argument`."""
         chosen = np.zeros(self.n_features, np.bool_)
         if entries is None:
             return chosen
@@ -254,12 +255,12 @@ class Features:
             return np.array(entries, np.bool_)
         of_group = {label: g for g, label in zip(self.groups, self.labels, strict=True) if len(g) > 1}
         for entry in entries:
-            is_label = isinstance(entry, str) and entry in of_group  # an integer is always a column index
+            is_label = isinstance(entry, str) and entry in of_group  # integers are column indices, not labels
             chosen[of_group[entry] if is_label else self.find(entry, argument)] = True
         return chosen
 
     def read_signs(self, signs: Any) -> Vector:
-        """Return the required sign of each coefficient: 1, -1, or 0 where either is allowed."""
+        """Return the sign that is required of the coefficients of each feature: 1, -1, or 0 for either."""
         by_feature = np.zeros(self.n_features)
         if signs is None:
             return by_feature
@@ -281,7 +282,7 @@ class Features:
         return str(place) if self.names is None else self.names[place]
 
     def show(self, places: Sequence[int] | Indices) -> str:
-        """List the features at some column indices for a message, at most five of them."""
+        """Name the features at the column indices `places` in a text for a message, at most five of them."""
         shown = ", ".join(repr(self.label(j)) if self.names else f"feature {j}" for j in places[:5])
         return shown + (f" and {len(places) - 5} more" if len(places) > 5 else "")
 
@@ -304,7 +305,7 @@ class Features:
         return self._labelled(entries)
 
     def _labelled(self, labels: list[Any]) -> tuple[list[Indices], list[Any]]:
-        """Return the columns and the label of each group, from a label for each feature."""
+        """Return the column indices and the label of each group, from one group label for each feature."""
         if len(labels) != self.n_features:
             raise ValueError(
                 f"groups has {len(labels)} labels, but X has {self.n_features} features. Use one label for "
@@ -322,9 +323,9 @@ class Features:
         return [np.array(group) for group in members.values()], list(members)
 
     def _listed(self, lists: list[Any], labels: list[Any] | None) -> tuple[list[Indices], list[Any]]:
-        """Return the columns and the label of each group, from lists of features.
+        """Return the column indices and the label of each group, from the list of its features.
 
-        A feature that is in no list becomes a group of its own.
+        A feature that is in none of `lists` becomes a group of its own.
         """
         groups = []
         for number, members in enumerate(lists):
@@ -347,7 +348,7 @@ class Features:
 
 
 def _plain_list(entries: Iterable[Any]) -> list[Any]:
-    """Return a list in which NumPy scalars have become Python numbers."""
+    """Return `entries` as a list, with NumPy scalars converted to Python objects."""
     entries = entries.tolist() if isinstance(entries, np.ndarray) else entries
     return [entry.item() if isinstance(entry, np.generic) else entry for entry in entries]
 

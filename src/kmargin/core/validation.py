@@ -19,9 +19,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from kmargin.core.arrays import HOST, Space, Vector
 from kmargin.core.labels import check_some_weight, complain_of_weight, find_bad_weight
 
-NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # a warning shows the first caller elsewhere
+NOT_THEIR_CODE = ("kmargin", "sklearn", "joblib", "contextlib")  # not users' code; `warn_caller` skips it
 FITS_TO_FOLDS = "sklearn.model_selection._validation"  # the module in which scikit-learn fits to each fold
-# Finds `name=` in messages, outside quotes, for parameters that are also options of the command line.
+# Matches `C=`, `n_pairs=` and so on in a message, outside quotes, if the command line has such an option.
 OPTIONS = re.compile(r"(?<![\w'])(?:n_)?(C|ks?|pairs|threshold|max_false|multi_class|gamma|tolerance)=")
 
 
@@ -44,7 +44,7 @@ class InputError(ValueError):
 
 
 class GridEdgeWarning(UserWarning):
-    """Cross-validation chose the smallest or largest k or C of its grid, or found the best score there.
+    """Cross-validation chose the smallest or largest k or C of its grid, or the largest k scored best.
 
     See Also
     --------
@@ -76,8 +76,8 @@ class RepeatedFeaturesWarning(UserWarning):
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Show a warning at the line of the user's code that called the package, perhaps through a pipeline."""
-    level = 2  # `stacklevel` of the function that called this one
+    """Issue a warning that shows the line of the user's code, not one of this package or scikit-learn."""
+    level = 2  # the `stacklevel` of the function that called `warn_caller`
     for frame in _outwards(sys._getframe(1)):
         if frame.f_globals.get("__name__", "").split(".")[0] not in NOT_THEIR_CODE:
             break
@@ -91,7 +91,7 @@ def called_for_a_fold() -> bool:
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a stack frame and, one after the other, the frames of its callers."""
+    """Yield a stack frame, then the frame of its caller, and so on to the outermost one."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -99,7 +99,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 @contextmanager
 def blame_input() -> Iterator[None]:
-    """Convert a ValueError in this context to an InputError, whose message the command line shows.
+    """Convert a ValueError raised in this context to an InputError, whose message the command line shows.
 
     Parameters in the message, such as `n_pairs=0`, become options of the command line, such as `--pairs 0`.
     """
@@ -119,7 +119,7 @@ def listing(names: Sequence[object], limit: int = 5) -> str:
 
 
 def nearest(name: str, names: Iterable[object]) -> str:
-    """Return a sentence that suggests the names most similar to `name`, or else lists some of `names`."""
+    """Return a sentence that suggests the names most similar to `name`; if none is, list some of them."""
     there = [str(other) for other in names]
     folded = {other.casefold(): other for other in reversed(there)}
     longer = [other for other in folded if name and other.startswith(name.casefold())]
@@ -130,7 +130,7 @@ def nearest(name: str, names: Iterable[object]) -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """Return a number with its noun in singular or plural, such as "1 row" or "2 rows"."""
+    """Return a number and the noun `thing`, in the plural if needed, such as "1 row" or "2 rows"."""
     plural = "" if number == 1 else "es" if thing.endswith("s") else "s"
     return f"{number:,} {thing}{plural}"
 
@@ -142,7 +142,7 @@ def shortly(value: Any) -> str:
 
 
 def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
-    """Return a sentence that suggests the choice most similar to a value, and lists all choices."""
+    """Return sentences that suggest the choice most similar to an invalid value, and list all choices."""
     close = get_close_matches(str(value), list(choices), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
@@ -156,14 +156,14 @@ def is_integer(value: Any, at_least: float = -np.inf) -> bool:
 
 
 def is_number(value: Any, above: float = -np.inf, at_least: float = -np.inf) -> bool:
-    """Whether a value is a finite number greater than `above` and not less than `at_least`."""
+    """Whether a value is a finite real number, not a boolean, that is > `above` and >= `at_least`."""
     if isinstance(value, BOOLEANS) or not isinstance(value, numbers.Real):
         return False
     return above < float(value) < np.inf and float(value) >= at_least
 
 
 def invalid(name: str, value: object, meaning: str, advice: str) -> ValueError:
-    """Return the error for a parameter: "name=value is not `meaning`. `advice`"."""
+    """Return a ValueError with the message "<name>=<value> is not <meaning>. <advice>"."""
     return ValueError(f"{name}={shortly(value)} is not {meaning}. {advice}")
 
 
@@ -173,7 +173,7 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_count(name: str, value: object, what: str, least: int = 1) -> None:
-    """Raise ValueError unless the value is an integer >= `least`; `what` is the noun for what it counts."""
+    """Raise ValueError unless `value` is an integer >= `least`; `what` is the noun for what it counts."""
     if not is_integer(value, least):
         raise invalid(name, value, f"a number of {what}", f"Use an integer >= {least}.")
 
@@ -185,7 +185,7 @@ def check_tolerance(tolerance: object) -> None:
 
 
 def check_flags(model: Any, *names: str) -> None:
-    """Raise ValueError unless the parameters `names` of an estimator are True or False."""
+    """Raise ValueError unless the parameters `names` of the estimator `model` are True or False."""
     for name in names:
         value = getattr(model, name)
         if not isinstance(value, BOOLEANS):
@@ -206,7 +206,7 @@ def check_verbose(verbose: object) -> None:
 
 
 def random_source(random_state: Any) -> np.random.RandomState:
-    """Return the RandomState that scikit-learn makes of a `random_state`, or raise ValueError."""
+    """Return the RandomState that scikit-learn makes of `random_state`; raise ValueError if it cannot."""
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError):
@@ -250,7 +250,7 @@ def check_cv(cv: Any) -> None:
 
 
 def check_model(model: Any, who: str) -> None:
-    """Raise TypeError unless `model` is a classifier; `who` is the function that needs it."""
+    """Raise TypeError unless `model` is a classifier; `who` is the name of the function that needs one."""
     if isinstance(model, type):
         raise TypeError(f"{who} was given the class {model.__name__}, not a model. Use {model.__name__}().")
     if None in (getattr(model, "fit", None), getattr(model, "get_params", None)) or not is_classifier(model):
@@ -260,7 +260,7 @@ def check_model(model: Any, who: str) -> None:
 
 
 def check_k(k: Any, label: str = "coefficients", name: str = "k") -> None:
-    """Raise ValueError unless k is an integer >= 0 or "all"; `label` is the noun for what k counts."""
+    """Raise ValueError unless k, called `name`, is an integer >= 0 or "all"; `label` is what k counts."""
     if isinstance(k, str) and k == "all":
         return
     advice = f'Use an integer {name} >= 0, or {name}="all" to keep every one.'
@@ -271,9 +271,10 @@ def check_k(k: Any, label: str = "coefficients", name: str = "k") -> None:
 
 
 def resolve_k(k: int | str, n_available: int, label: str = "features", n_fixed: int = 0) -> int:
-    """Return k as an integer <= `n_available`; warn if k is larger. `label` is the noun for what k counts.
+    """Return min(k, `n_available`), where "all" means `n_available`; warn if k is larger than that.
 
-    Raises ValueError if k is less than `n_fixed`, the number of units that must be in the model.
+    Raises ValueError if k is less than `n_fixed`, the number of features (or groups) that must be in the
+    model. `label` is the noun for what k counts, for messages.
     """
     if k == "all":
         return n_available
@@ -292,9 +293,9 @@ def resolve_ks(
 ) -> list[int]:
     """Return the values of k of a path, descending and distinct; `ks` is a list, an integer or None.
 
-    An integer is the largest number of values, log-spaced from `n_features` down to 1. None means up to 20
-    values, log-spaced from `n_default` down to 1. Values below `n_fixed`, the number of units that must be in
-    the model, raise ValueError if the user listed them, and are left out otherwise.
+    An integer means at most that many values, log-spaced from `n_features` down to 1. None means at most 20
+    values, log-spaced from `n_default` down to 1. Values below `n_fixed`, the number of features that must be
+    in the model, raise ValueError if the user listed them, and are left out otherwise.
     """
     are_listed = ks is not None and not is_integer(ks)
     if not are_listed:
@@ -309,13 +310,13 @@ def resolve_ks(
         check_k(k)
     given = [n_features if k == "all" else int(k) for k in ks]
     if are_listed:
-        resolve_k(min(given), n_features, label, n_fixed)  # raises ValueError if it is too small
-        resolve_k(max(given), n_features, label)  # warns if it is too large
+        resolve_k(min(given), n_features, label, n_fixed)  # ValueError if the smallest k is below n_fixed
+        resolve_k(max(given), n_features, label)  # warns if the largest k is above n_features
     return sorted({min(k, n_features) for k in given if k >= n_fixed}, reverse=True) or [int(n_fixed)]
 
 
 def resolve_Cs(Cs: Any) -> list[float]:
-    """Return the values of C of a grid, ascending and distinct; `Cs` is a number or a list."""
+    """Return the values of C of a grid, ascending and distinct; `Cs` is a number or a list of numbers."""
     Cs = _listed("Cs", [Cs] if isinstance(Cs, numbers.Real) else Cs, "[0.1, 1.0, 10.0]", "C")
     for C in Cs:
         check_C(C)
@@ -323,7 +324,7 @@ def resolve_Cs(Cs: Any) -> list[float]:
 
 
 def _listed(name: str, values: Any, example: str, of: str, other: str = "", default: str = "") -> list[Any]:
-    """Return `values` as a list, or raise ValueError with a message made of the other arguments."""
+    """Return `values` as a list; raise ValueError, worded with the other arguments, if it has no values."""
     if isinstance(values, str) or not np.iterable(values):
         raise invalid(name, values, f"a list of values of {of}", f"Use a list such as {example}{other}.")
     if not list(values):
@@ -332,7 +333,7 @@ def _listed(name: str, values: Any, example: str, of: str, other: str = "", defa
 
 
 def check_C(C: Any) -> None:
-    """Raise ValueError unless C is a number > 0; infinity means no ridge."""
+    """Raise ValueError unless C is a number > 0 or infinite; an infinite C means that there is no ridge."""
     is_real = isinstance(C, numbers.Real) and not isinstance(C, BOOLEANS) and not np.isnan(float(C))
     if not (is_real and float(C) > 0):
         meaning = "a positive weight of the loss" if is_real else "a number"
@@ -340,7 +341,7 @@ def check_C(C: Any) -> None:
 
 
 def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
-    """Return the number of candidate training points, or None if it is to follow from `cache_size`."""
+    """Return from how many training points a kernel model may choose; None: as many as suit `cache_size`."""
     if n_candidates is None or (isinstance(n_candidates, str) and n_candidates == "all"):
         return None if n_candidates is None else n_samples
     if not is_integer(n_candidates, at_least=1):
@@ -352,7 +353,7 @@ def resolve_n_candidates(n_candidates: Any, n_samples: int) -> int | None:
 
 
 def ridge(C: float, total_weight: float) -> float:
-    """Return lam = 1/(2 C n), where n is the total weight of the rows; C is defined as in LinearSVC."""
+    """Return the ridge lam = 1/(2 C n); n is the total weight of the rows, and C is that of LinearSVC."""
     strength = 2.0 * float(C) * total_weight
     if strength == np.inf:  # the product of two finite numbers may overflow
         return 0.5 / float(C) / total_weight
@@ -362,7 +363,7 @@ def ridge(C: float, total_weight: float) -> float:
 def check_classes(classes: np.ndarray, totals: np.ndarray | None = None) -> None:
     """Raise ValueError if y has fewer than two classes, or if all samples of a class have weight 0.
 
-    `totals` holds the sum of the weights of each class, if they are known.
+    `totals` holds the sum of the sample weights of each class; None skips this check.
     """
     if len(classes) < 2:
         raise ValueError(
@@ -401,7 +402,7 @@ def class_factors(class_weight: Any, classes: np.ndarray, counts: np.ndarray) ->
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int, space: Space = HOST) -> Any:
-    """Return a weight for each sample, on the device `space`; raise ValueError if one is invalid."""
+    """Return the weight of each sample in an array on the device `space`; raise ValueError if invalid."""
     if sample_weight is None:
         return space.put(np.ones(n_samples))
     try:

@@ -1,1 +1,1 @@
-"""Data that a fit accepts: matrices in memory, rows in blocks (dask, devices), and labelled samples."""
+"""Data for a fit: arrays in memory or on a GPU, sparse matrices and dask collections, with their labels."""

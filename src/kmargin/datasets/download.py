@@ -20,11 +20,11 @@ class DownloadError(DatasetError):
 
 
 class ChecksumError(DatasetError):
-    """A downloaded file does not have the recorded SHA-256 checksum."""
+    """A downloaded file does not have the SHA-256 checksum that is recorded for it."""
 
 
 class DamagedFileError(DatasetError):
-    """An existing file is incomplete or has been changed."""
+    """A file found in the cache folder or in the package is incomplete or has been changed."""
 
 
 class CacheFolderError(DatasetError):
@@ -52,7 +52,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set in the paper's Table 1. A data set without files is simulated.
+    """A data set in the paper's Table 1. If `files` is empty, the data are simulated.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Dataset:
     kernel : "linear" or "rbf"
         The kernel that the paper uses.
     train_share : float
-        The proportion of the rows, in file order, that are the training set.
+        The proportion of the rows that form the training set: the first rows, in file order.
     files : tuple of RemoteFile
         The files to download.
     """
@@ -100,7 +100,7 @@ class Dataset:
 
 
 def read_table_1() -> Mapping[str, Dataset]:
-    """Read the data sets in `table1.toml`, by name."""
+    """Read `table1.toml`; return the description of each data set by its name."""
     rows = tomllib.loads(Path(__file__).with_name("table1.toml").read_text(encoding="utf-8"))["dataset"]
     for row in rows:
         row["files"] = tuple(RemoteFile(**file) for file in row.get("files", ()))
@@ -111,18 +111,19 @@ TABLE_1 = read_table_1()
 """The paper's data sets by name, in the order of its Table 1."""
 
 
-SHIPPED = Path(__file__).parent / "files"  # the folder of data files that are part of the package
-TIMEOUT = (10.0, 60.0)  # seconds to wait for a connection, and for the next bytes of a download
-N_RETRIES = 2  # number of further attempts after a failed download
+SHIPPED = Path(__file__).parent / "files"  # the folder of the data files that come with kmargin
+TIMEOUT = (10.0, 60.0)  # seconds to wait for a connection, and then for each next part of a file
+N_RETRIES = 2  # how often a failed download is tried again
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloaded data: `KMARGIN_DATA` if it is set, else a folder in the user's cache.
+    """Return the folder for downloaded files.
 
     Returns
     -------
     Path
-        The folder, which need not exist.
+        The folder in the environment variable `KMARGIN_DATA` or, if this is not set, kmargin's folder in the
+        user's cache. It may not exist yet.
     """
     if chosen := os.environ.get("KMARGIN_DATA"):
         return Path(chosen).expanduser()
@@ -136,10 +137,10 @@ def cache_folder() -> Path:
 
 
 def fetch(file: RemoteFile) -> Path:
-    """Return the path of a file whose checksum was verified, downloading it if necessary.
+    """Return the path of a data file after a check of its checksum; download the file if it is not there.
 
     A file in the cache folder or in the package is not downloaded. Any other file is downloaded to the cache
-    folder with pooch, which keeps it only if it is complete and its checksum is correct.
+    folder with pooch, which keeps it only if its checksum is correct.
 
     Parameters
     ----------
@@ -178,20 +179,20 @@ def _sha256(path: Path) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Return the message of the operating system, which pooch may have wrapped in another error."""
+    """Return the operating system's message about an error, which pooch may have wrapped in another error."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     return cause.strerror or str(cause)
 
 
 def _download(file: RemoteFile, path: Path) -> None:
-    """Download a file with pooch, which repeats failed attempts and deletes a file with a wrong checksum."""
+    """Download a file to `path` with pooch, which retries, and deletes a file that has a wrong checksum."""
     try:
         import pooch
     except ImportError as error:
         raise ImportError(
             f"Downloading {file.url} needs pooch: pip install 'kmargin[experiments]'."
         ) from error
-    from requests import RequestException  # a dependency of pooch
+    from requests import RequestException  # pooch depends on requests, so it is installed
 
     headers = {"Accept-Encoding": "identity"}  # asks the server not to compress the file for the transfer
     http = pooch.HTTPDownloader(timeout=TIMEOUT, chunk_size=2**16, headers=headers)

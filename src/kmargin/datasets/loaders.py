@@ -47,12 +47,12 @@ class Table(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The columns of a comma-separated file; rows with a missing value ("?") are left out."""
+    """Where a comma-separated file has features and labels. Rows with a missing value ("?") are left out."""
 
-    feature_names: list[str] | None = None  # None means that the first line of the file has them
-    classes: Mapping[str, str] | None = None  # the class of each label in the file; None for integer labels
-    label: int = -1  # index of the column with the labels
-    n_before: int = 0  # number of columns before the features: a label, or the number of a patient
+    feature_names: list[str] | None = None  # None: the first line of the file has the names
+    classes: Mapping[str, str] | None = None  # class names by label; None: integer labels
+    label: int = -1  # index of the column with the label of each row; -1 for the last column
+    n_before: int = 0  # number of columns before the first feature: they hold the label or a patient number
 
 
 LAYOUTS = {
@@ -65,7 +65,7 @@ LAYOUTS = {
 
 
 def read_table(paths: Sequence[Path], layout: Layout) -> Table:
-    """Read files of the same layout, and concatenate their rows."""
+    """Read files that have the same layout of columns, and concatenate their rows in the order of `paths`."""
     parts = []
     for path in paths:
         with _reading(path):
@@ -87,7 +87,7 @@ def _read_file(path: Path, layout: Layout) -> Table:
         raise ValueError(f"it has {cells.shape[1]} columns where {width} are expected")
     cells = cells[(cells != "?").all(axis=1)]
     labels = cells[:, layout.label].tolist()
-    # Convert from lists: NumPy's error for a cell that is no number then quotes 'x' instead of np.str_('x').
+    # Convert from lists, so that NumPy's error for a cell without a number quotes 'x', not np.str_('x').
     X = np.array(cells[:, first : first + len(names)].tolist(), dtype=float)
     if layout.classes is None:
         return Table(X, np.array(labels, dtype=int), names)
@@ -97,15 +97,15 @@ def _read_file(path: Path, layout: Layout) -> Table:
 
 
 def read_tcga(path: Path, n_features: int) -> Table:
-    """Read data.csv and labels.csv from an archive; the first column of both is the name of the sample.
+    """Read the features in data.csv and the labels in labels.csv of an archive, without unpacking it on disk.
 
-    The first `n_features` genes that are nonzero in at least one sample are kept. The archive is not unpacked
-    on disk.
+    The first column of both files is the name of the sample. Of the genes that are nonzero in at least one
+    sample, the first `n_features` are kept.
     """
     texts = {}
     with _reading(path), tarfile.open(path, "r:gz") as archive:
         for member in archive:
-            if (stream := archive.extractfile(member)) is not None:  # it is None for a folder
+            if (stream := archive.extractfile(member)) is not None:  # extractfile returns None for a folder
                 lines = io.TextIOWrapper(stream, encoding="utf-8")
                 texts[Path(member.name).name] = [line.rstrip("\n") for line in lines]
         if not {"data.csv", "labels.csv"} <= texts.keys():
@@ -123,7 +123,7 @@ def read_tcga(path: Path, n_features: int) -> Table:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Raise errors in the content of a file as DatasetError, with the path and a remedy."""
+    """In a `with` block: turn errors in a file's content into a DatasetError with its path and a remedy."""
     try:
         yield
     except (ValueError, tarfile.TarError, zlib.error, EOFError, OSError) as error:
@@ -133,7 +133,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 SIMULATORS: dict[str, Callable[..., Any]] = {"synthetic": make_synthetic, "spiral": make_spiral}
-SCALINGS = {  # the paper's preprocessing, in the words of `describe`
+SCALINGS = {  # what `describe` says about each value of `Dataset.scaling`, the paper's preprocessing
     "zscore": "features have mean 0 and variance 1",
     "minmax": "features are scaled to [0, 1]",
     "none": "features stay as they are",
@@ -163,7 +163,7 @@ LIKE_LOAD = """
 
 
 def _like_load(loader: Loader) -> Loader:
-    """Append LIKE_LOAD, the sections on parameters and the result, to the docstring of a loader."""
+    """Decorator: append LIKE_LOAD, which describes parameters and result, to the docstring of a loader."""
     loader.__doc__ = (loader.__doc__ or "").rstrip() + LIKE_LOAD
     return loader
 
@@ -180,19 +180,19 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
     name : str
         A key of `TABLE_1`, such as "letter-recognition".
     random_state : int, RandomState instance or None
-        For "synthetic" and "spiral", which are simulated; the other data sets do not use it.
+        Seed of the simulated data sets, "synthetic" and "spiral"; the other data sets do not use it.
     return_X_y : bool
-        Return `(data, target)` alone.
+        Whether to return only `(data, target)`, instead of a Bunch.
     as_frame : bool
-        Return pandas objects.
+        Whether `data` is a pandas DataFrame and `target` a Series, instead of NumPy arrays.
 
     Returns
     -------
     Bunch
         `data` (n_samples, n_features), rows in file order; `target`, the label of each row;
         `feature_names`; `target_names`, the distinct labels, sorted; `frame`, data and target side by side
-        if `as_frame`, else None; `DESCR`; `filenames`, the files read; and `entry`, the row of `TABLE_1`
-        with the paper's scaling, kernel and sizes of the training and test sets.
+        if `as_frame`, else None; `DESCR`, a description; `filenames`, the files read; and `entry`, the value
+        in `TABLE_1`, with the paper's scaling, kernel and sizes of the training and test sets.
 
     Examples
     --------
@@ -234,42 +234,42 @@ def load(name: str, *, random_state: Any = None, return_X_y: bool = False, as_fr
 
 @_like_load
 def load_letter_recognition(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load shapes of capital letters in twenty fonts: 20000 x 16, classes "A" to "Z"."""
+    """Load shapes of capital letters in twenty fonts: 20000 rows, 16 features, classes "A" to "Z"."""
     return load("letter-recognition", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_splice(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load splice junctions of DNA: 3186 x 180, classes "EI", "IE", "N"."""
+    """Load DNA splice junctions: 3186 rows, 180 features, classes "EI" (exon to intron), "IE", "N" (none)."""
     return load("splice", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_optdigits(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load handwritten digits: 5620 x 64, classes 0 to 9, UCI's training file before its test file."""
+    """Load digits: 5620 rows (UCI's training file, then its test file), 64 pixels, classes 0 to 9."""
     return load("optdigits", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_breast_cancer_wisconsin(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load properties of cells of breast tumours: 683 x 9, classes "benign" and "malignant"."""
+    """Load properties of cells of breast tumours: 683 rows, 9 features, classes "benign" and "malignant"."""
     return load("breast-cancer-wisconsin", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_iris(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load Fisher's iris, part of the package: 150 x 4, classes "setosa", "versicolor", "virginica"."""
+    """Load Fisher's iris (no download): 150 rows, 4 features, classes "setosa", "versicolor", "virginica"."""
     return load("iris", return_X_y=return_X_y, as_frame=as_frame)
 
 
 @_like_load
 def load_tcga_pancan_hiseq(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
-    """Load gene expression in five kinds of tumour: 801 x 10000; a download of 72 MB."""
+    """Load the expression of 10000 genes in 801 tumours of five kinds; the file to download has 72 MB."""
     return load("TCGA-PANCAN-HiSeq", return_X_y=return_X_y, as_frame=as_frame)
 
 
 def describe(entry: Dataset) -> str:
-    """Return the text `DESCR` of a data set: its size, its use in the paper, its source and licence."""
+    """Return `DESCR`, the text about a data set: its size, its use in the paper, its source and licence."""
     scaling, kernel = SCALINGS[entry.scaling], {"linear": "linear", "rbf": "Gaussian"}[entry.kernel]
     paragraphs = [
         f"{entry.n_samples} samples, {entry.n_features} features, {entry.n_classes} classes. {entry.summary}",

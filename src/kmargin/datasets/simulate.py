@@ -12,16 +12,16 @@ def make_synthetic(
 ) -> tuple[np.ndarray, ...]:
     """Simulate two informative, correlated features and many uninformative ones (the paper's appendix B.1).
 
-    The first two features have variances 1 and 3 and covariance 0.9, the others have variance 2. All
-    other covariances are 1e-3 times a standard normal number. The label is the sign of
-    10 x_1 - 10 x_2. The paper standardises the features before use.
+    Features x_1 and x_2 have variances 1 and 3 and covariance 0.9, the others have variance 2. All other
+    covariances are 1e-3 times a standard normal number. The label is the sign of 10 x_1 - 10 x_2. The paper
+    standardises the features before use.
 
     Parameters
     ----------
     n_samples, n_features : int, default=1000 and 500
-        Rows and columns.
+        Numbers of rows and columns.
     random_state : int, RandomState or None, default=None
-        Draws the covariances and the rows.
+        Seed for the covariances and the rows.
     return_coef : bool, default=False
         Whether the true coefficients are returned as well.
 
@@ -65,18 +65,19 @@ def make_sparse_hyperplane(
     random_state: Any = None,
     return_coef: bool = False,
 ) -> tuple[np.ndarray, ...]:
-    """Simulate independent normal features, `n_causal` of them with an effect in [-10, -2] or [2, 10].
+    """Simulate independent standard normal features, `n_causal` of which decide the class.
 
-    This is the simulation of the paper's section on model selection; labels are without noise.
+    This is the simulation of the paper's section on model selection. The label is the sign of ``X @ coef``,
+    without noise. The coefficients of the causal features are in [-10, -2] or [2, 10], all others are 0.
 
     Parameters
     ----------
     n_samples, n_features : int, default=1000 and 500
-        Rows and columns.
+        Numbers of rows and columns.
     n_causal : int, default=50
-        How many features have an effect.
+        Number of features with a nonzero coefficient.
     random_state : int, RandomState or None, default=None
-        Draws the effects and the rows.
+        Seed for the coefficients and the rows.
     return_coef : bool, default=False
         Whether the true coefficients are returned as well.
 
@@ -113,9 +114,7 @@ def make_spiral(
     *,
     random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Simulate noisy spirals in the plane, one per class (the paper's appendix B.2).
-
-    The rows are in random order.
+    """Simulate noisy spirals in the plane, one per class, rows in random order (the paper's appendix B.2).
 
     Parameters
     ----------
@@ -124,14 +123,14 @@ def make_spiral(
     noise : list of float, default=(0.1, 0.2, 0.3)
         Standard deviation of the noise of each spiral.
     random_state : int, RandomState or None, default=None
-        Draws the noise and the order of the rows.
+        Seed for the noise and the order of the rows.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
         The points.
     y : ndarray of shape (n_samples,)
-        The index of each point's spiral.
+        The class of each point: the index of its spiral.
 
     Examples
     --------
@@ -173,8 +172,8 @@ def make_genes(
     """Simulate few samples of many genes, some of which are correlated.
 
     The default size is that of a well-known leukaemia study. A module is a set of genes that share a latent
-    factor; in class 1 the factors of some modules are higher. Genes outside the modules are independent. Each
-    gene has a mean between 4 and 12 and a standard deviation between 0.3 and 1.2, like log expression.
+    factor. In class 1 the factors of some modules have a higher mean. Genes outside the modules are
+    independent. All genes are then scaled by 0.3 to 1.2 and shifted by 4 to 12, like log expression.
 
     Parameters
     ----------
@@ -185,11 +184,11 @@ def make_genes(
     n_telling : int, default=3
         How many modules have a factor that depends on the class; these modules come first.
     effect : float, default=1.8
-        Difference of these factors between the classes, in standard deviations.
+        Mean of these factors in class 1 minus that in class 0, in standard deviations of a factor.
     correlation : float, default=0.7
         Correlation between genes of the same module within a class.
     random_state : int, RandomState or None, default=None
-        Draws the classes and the expression values.
+        Seed for the classes and the expression values.
     return_modules : bool, default=False
         Whether the module of each gene is returned as well.
 
@@ -233,6 +232,6 @@ def make_genes(
 
 
 def _label(X: np.ndarray, coef: np.ndarray, return_coef: bool) -> tuple[np.ndarray, ...]:
-    """Return X, the labels (the signs of X coef) and, with `return_coef`, the coefficients."""
+    """Return X, the labels (the signs of ``X @ coef``) and, if `return_coef`, also `coef`."""
     y = np.where(X @ coef > 0, 1, -1)
     return (X, y, coef) if return_coef else (X, y)

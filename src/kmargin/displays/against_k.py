@@ -12,14 +12,14 @@ from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
 SHARES = ("accuracy", "balanced_accuracy")  # scores that are shown in per cent
-# The round numbers that may be ticks of the axis of k.
+# The round numbers that may be ticks on the axis that shows k.
 TICKS = (0, 1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, *(10**e for e in range(3, 9)))
-MIN_TICK_GAP = 0.055  # smallest distance between two ticks of k, as a fraction of the axis
-DIGIT_WIDTH = 0.018  # width of a digit of a tick label, as a fraction of the axis
+MIN_TICK_GAP = 0.055  # least distance between two ticks, as a fraction of the length of the axis
+DIGIT_WIDTH = 0.018  # width of a digit of a tick label, as a fraction of the length of the axis
 
 
 def log_axis(ax: Any, ks: Any) -> None:
-    """Make the axis of k logarithmic (linear from 0 to 1), with the smallest and largest k near its ends."""
+    """Make the x axis, which shows k, logarithmic (linear from 0 to 1), with limits and ticks for `ks`."""
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     ks = np.asarray(ks)
@@ -36,8 +36,8 @@ def log_axis(ax: Any, ks: Any) -> None:
 def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
     """Choose ticks whose labels do not overlap: the smallest and largest k, and round numbers between them.
 
-    If there are at most six values of k, they are used instead of round numbers. `place` maps values of k to
-    their positions on the axis.
+    With at most six values of k, these are used instead of round numbers. `place` is a function that maps an
+    array of values of k to their positions on the axis.
     """
     low, high = int(ks.min()), int(ks.max())
     every = sorted({int(k) for k in ks})
@@ -57,7 +57,7 @@ def choose_ticks(ks: np.ndarray, place: Any) -> list[int]:
 
 
 def axis_label(counted: str) -> str:
-    """Return the label of the axis of k; `counted` is the noun for what k counts, or empty."""
+    """Return the axis label "k, the number of features", with `counted` for "features"; "k" without it."""
     return f"k, the number of {counted}" if counted else "k"
 
 
@@ -70,9 +70,9 @@ class CVScoreDisplay(Display):
     ks : array of shape (n_ks,)
         The values of k.
     mean, error : arrays of shape (n_ks,)
-        Mean score over the folds and its standard error.
+        Mean score over the folds for each k, and its standard error.
     chosen : int or None, default=None
-        The k that was chosen.
+        The k to mark as the chosen one.
     score_name : str, default="score"
         Name of the score; "accuracy" and "balanced_accuracy" are shown in per cent.
     counted : str, default=""
@@ -113,7 +113,7 @@ class CVScoreDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "CVScoreDisplay":
-        """Draw the scores that a fitted SparseSVCCV or KernelSparseSVCCV has for its chosen `C_`.
+        """Draw the scores of a fitted SparseSVCCV or KernelSparseSVCCV against k, at the chosen C.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class CVScoreDisplay(Display):
             ax.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.6g} %")
 
     def _mark(self, ax: Any, chosen: int) -> None:
-        """Mark the chosen k with a ring around its score, a dotted line and a text."""
+        """Mark the chosen k with a ring around its score, a dotted vertical line and a text."""
         score = self.mean[self.ks == chosen][0]
         ax.axvline(chosen, color=palette.CHOSEN, lw=0.9, ls=palette.DOTTED, zorder=0)
         ring = {"mfc": "none", "mec": palette.CHOSEN, "mew": 1.6, "ms": 11}
@@ -171,7 +171,7 @@ class SparsityPathDisplay(Display):
     ks : array of shape (n_ks,)
         The values of k.
     coefs : array of shape (n_ks, n_features)
-        The coefficients of one binary classifier, or their norm over several.
+        The coefficients of one binary classifier, or for each feature their norm over several classifiers.
     feature_names : list of str
         A name for each feature.
     title : str, default=""
@@ -270,7 +270,8 @@ class SparsityPathDisplay(Display):
     def from_estimator(cls, estimator: Any, **options: Any) -> "SparsityPathDisplay":
         """Draw the `path_` of a fitted SparseSVCCV or KernelSparseSVCCV.
 
-        With ``standardize=True``, coefficients are multiplied by the standard deviations of the features.
+        If a SparseSVCCV was fitted with its parameter ``standardize=True``, its coefficients are multiplied
+        by the standard deviations of the features.
 
         Parameters
         ----------
@@ -286,7 +287,7 @@ class SparsityPathDisplay(Display):
         """
         needs = "SparseSVCCV or KernelSparseSVCCV (of a SparsityPath, use from_path)"
         found = find_model(estimator, "path_", cls.__name__, needs)
-        if found.model.path_.inputs is None:  # not a kernel model
+        if found.model.path_.inputs is None:  # linear models have no kernel inputs
             scale = getattr(found.model, "scale_", None)
             options = {"feature_names": found.names, "scale": scale} | options
         return cls.from_path(found.model.path_, **options)
@@ -313,7 +314,7 @@ class SparsityPathDisplay(Display):
         named = used[np.lexsort((-np.abs(self.coefs[:, used]).max(axis=0), -stays))][:n_labels]
         others = [j for j in used if j not in named]
         last = int(self.ks.argmax())
-        lines = []  # tuples (value at the largest k, line, name); the legend is sorted by value
+        lines = []  # tuples (coefficient at the largest k, line, name); the legend is sorted by coefficient
         for number, j in enumerate(named):
             look, coef = palette.SERIES[number % len(palette.SERIES)], self.coefs[:, j]
             marks = {"ms": 4, "markevery": np.flatnonzero(coef).tolist()}
@@ -327,7 +328,7 @@ class SparsityPathDisplay(Display):
         ax.axhline(0, color=palette.SOFT, lw=0.8, zorder=0)
         log_axis(ax, self.ks)
         ax.set(xlabel=axis_label(self.counted), ylabel=self.quantity, title=plain(self.title, 60))
-        if not is_own and ax.figure.get_layout_engine() is None:  # make space for the legend
+        if not is_own and ax.figure.get_layout_engine() is None:  # make space for the legend beside the axes
             place = ax.get_position()
             ax.set_position([place.x0, place.y0, 0.6 * place.width, place.height])
         lines.sort(key=lambda entry: -entry[0])
@@ -341,7 +342,7 @@ class SparsityPathDisplay(Display):
 
 
 def _find_machine(machine: Any, machines: Sequence[str]) -> int:
-    """Return the index of a binary classifier given by its index or its name."""
+    """Return the index of a binary classifier; `machine` is its index, or its name in the list `machines`."""
     if isinstance(machine, str) and machine in machines:
         return machines.index(machine)
     is_place = isinstance(machine, int | np.integer) and not isinstance(machine, bool)

@@ -11,18 +11,17 @@ from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model, name_features, plain
 
 MAX_BARS = 6  # with more bars than this per feature, a heat map is drawn instead
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # patterns that distinguish bars without colours
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")  # patterns that tell bars apart without colours
 
 
 @dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
-    """Bar plot of coefficients, the largest on top, with a bar for each binary classifier.
+    """Bar plot of the coefficients of features; each feature has a bar for each binary classifier.
 
-    For a model with ``standardize=True`` the bars are weights: coefficients times the standard deviations of
-    the features in the training rows, which can be compared between features. Other coefficients, and their
-    order, depend on the scales of the features.
-
-    With more than six rows in `coefs`, a heat map is drawn instead.
+    With more than six rows in `coefs`, a heat map is drawn instead. `from_estimator` puts the feature with
+    the largest coefficient on top. For an estimator fitted with its parameter ``standardize=True``, it draws
+    weights: coefficients times the standard deviations of the features in the training rows. Weights can be
+    compared between features, whereas coefficients depend on the scales of the features.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ class CoefficientDisplay(Display):
         A name for each row of `coefs`: the classes that a binary classifier separates, such as "a vs b", or
         one class.
     quantity : str, default="coefficient"
-        Axis label.
+        Label of the axis that shows the coefficients.
 
     Attributes
     ----------
@@ -71,8 +70,8 @@ class CoefficientDisplay(Display):
     ) -> "CoefficientDisplay":
         """Draw the features that a fitted linear model uses.
 
-        With more than six binary classifiers, classes are drawn instead. The coefficient of a class is its
-        mean over the binary classifiers that distinguish the class, positive where it favours the class.
+        With more than six binary classifiers, a feature has a coefficient for each class instead: its mean
+        over the binary classifiers that separate this class from others, positive if it favours this class.
 
         Parameters
         ----------
@@ -142,7 +141,7 @@ class CoefficientDisplay(Display):
             ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     def _draw_heat_map(self, ax: Any) -> None:
-        """Draw a heat map, a row per feature; signs are written on coefficients above 5 % of the largest."""
+        """Draw a heat map, a row per feature, with + or − on values above 5 % of the largest in magnitude."""
         from matplotlib.colors import LinearSegmentedColormap
 
         n_columns, n_features = self.coefs.shape

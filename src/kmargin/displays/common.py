@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class Display:
-    """Base class of plots in matplotlib axes: subclasses implement `_draw`; new figures have size `_size`."""
+    """Base class of plots. Subclasses draw in `_draw`; `_size` is the size of a new figure in inches."""
 
     ax_: Any
     figure_: Any
     _size: tuple[float, float] = (6.4, 4.0)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw the data of the display.
+        """Draw the plot from the data in the display.
 
         Parameters
         ----------
@@ -36,7 +36,7 @@ class Display:
         raise NotImplementedError
 
     def _axes(self, ax: Any) -> Any:
-        """Return the axes to draw on, by default those of a new figure, and store them in `ax_`."""
+        """Return `ax`, or axes in a new figure if None; store them in `ax_`, their figure in `figure_`."""
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -49,7 +49,7 @@ class Display:
 
 
 def shorten(text: str, longest: int = 36) -> str:
-    """Cut the middle out of a text that is too long, because names often differ at their ends."""
+    """Shorten a text to `longest` characters: … replaces its middle, as names often differ at the ends."""
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
@@ -60,17 +60,17 @@ def plain(text: str, longest: int = 40) -> str:
 
 
 class FoundModel(NamedTuple):
-    """A fitted model, and the names of its features if they are known."""
+    """A fitted model, and the names of its features (None if they are not known)."""
 
     model: Any
     names: list[str] | None
 
 
 def find_model(estimator: Any, attribute: str, display: str, needs: str) -> FoundModel:
-    """Return the estimator, or the last kmargin estimator of a pipeline, and its feature names.
+    """Return the model to draw, with its feature names: `estimator`, or the last kmargin step of a pipeline.
 
-    Raises NotFittedError, or TypeError if the estimator has no `attribute`; the message says that `display`
-    needs `needs`.
+    Of a fitted search, its best estimator is taken. Raises NotFittedError or TypeError if the model does not
+    have `attribute`. The message contains `display`, the name of the display, and `needs`, what it can draw.
     """
     if isinstance(estimator, type):
         raise TypeError(
@@ -94,13 +94,13 @@ def find_model(estimator: Any, attribute: str, display: str, needs: str) -> Foun
     if names is None and before is not None and len(before):
         try:
             names = before.get_feature_names_out()
-        except (AttributeError, NotFittedError, ValueError):  # the step cannot name its output columns
+        except (AttributeError, NotFittedError, ValueError):  # a step cannot name its output columns
             names = None
     return FoundModel(model, None if names is None else [str(name) for name in names])
 
 
 def name_features(given: Any, known: Any, n_features: int) -> list[str]:
-    """Return the given names of features, else those known from the training data, else x0, x1, ..."""
+    """Return the names `given` by the user, else those `known` from the training data, else x0, x1, ..."""
     if given is None and known is None:
         return [f"x{j}" for j in range(n_features)]
     names = known if given is None else given

@@ -10,8 +10,8 @@ from kmargin.core.labels import machine_names
 from kmargin.displays import palette
 from kmargin.displays.common import Display, find_model
 
-# For each panel: the field of the records that it draws, its axis label and its scale. The records are
-# `OuterRecord`s, one for each rho, or `StepRecord`s, one for each inner iteration.
+# What each of three panels draws: a field of the records in `Solution.trace`, with axis label and axis scale.
+# The records are `OuterRecord`s, one per value of rho, or their `StepRecord`s, one per inner iteration.
 OUTER_PANELS = (
     ("objective", "penalised objective", "linear"),
     ("distance_sq", "squared distance to $S_k$", "log"),
@@ -26,16 +26,17 @@ STEP_PANELS = (
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
-    """Convergence of the paper's solvers: objective, distance to S_k and penalty after each outer iteration.
+    """Convergence of the paper's solvers, MM and SD, drawn in three panels.
 
-    For a solution of ``MM(trace="steps")`` or ``SD(trace="steps")``, the objective, squared gradient norm and
-    distance are drawn after each inner iteration. Thin vertical lines show where rho was raised, dots in the
-    first panel where the momentum was reset.
+    S_k is the set of coefficient vectors with at most k nonzeros, and rho the strength of the penalty on the
+    squared distance to S_k. The panels show the penalised objective, the squared distance and rho after each
+    outer iteration or, for solvers with ``trace="steps"``, the objective, its squared gradient norm and the
+    distance after each inner iteration, with dots at resets of the momentum and lines at changes of rho.
 
     Parameters
     ----------
     traces : list of sequences of OuterRecord
-        The trace of each run, see `Solution.trace`.
+        The trace of each run of a solver, as in `Solution.trace`.
     names : list of str
         A name for each run.
     solver : str, default=""
@@ -130,7 +131,7 @@ class ConvergenceDisplay(Display):
         model = find_model(estimator, "solutions_", cls.__name__, needs).model
         solver = model.solver if isinstance(model.solver, str) else type(model.solver).__name__
         solutions = [s for s in model.solutions_ if s.trace] or list(model.solutions_[:1])
-        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # all classifiers share one run
+        if len(solutions) == 1 or len({s.trace for s in solutions}) == 1:  # one run fitted all classifiers
             return cls.from_solution(solutions[0], solver=solver.lower(), axes=axes)
         names = machine_names(model.classes_, model.multi_class)
         shown = [(s, n) for s, n in zip(model.solutions_, names, strict=True) if s.trace]
@@ -140,7 +141,7 @@ class ConvergenceDisplay(Display):
         return cls([s.trace for s, _ in shown], [n for _, n in shown], solver.lower(), title).plot(axes)
 
     def plot(self, axes: Any = None) -> "ConvergenceDisplay":
-        """Draw three panels, one above the other.
+        """Draw the three panels.
 
         Parameters
         ----------
@@ -161,7 +162,7 @@ class ConvergenceDisplay(Display):
             look = palette.solver_line(self.solver) if is_single else palette.SERIES[number]
             records, x = [*trace], np.arange(1, len(trace) + 1)
             style = {"lw": 1.4, "ms": 3.5, **look._asdict()}
-            if by_step:  # records before and after a change of rho have the same x
+            if by_step:  # the last record of one rho and the first of the next are at the same x
                 records = [step for record in trace for step in record.steps]
                 n_inner = [record.n_inner for record in trace]
                 starts = np.cumsum(n_inner) - n_inner
@@ -187,7 +188,7 @@ class ConvergenceDisplay(Display):
         return self
 
     def _panels(self, axes: Any) -> Any:
-        """Return the three axes to draw on, by default those of a new figure, and store them in `axes_`."""
+        """Return a list of the three `axes`, or of those in a new figure if None; store them in `axes_`."""
         if axes is None:
             import matplotlib.pyplot as plt
 

@@ -28,7 +28,7 @@ from kmargin.solvers import Solver, resolve_solver
 
 
 class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
-    """A classifier that combines the decision values of one or more binary classifiers.
+    """Base class of all classifiers, which combine the decision values of one or more binary classifiers.
 
     Estimators are dataclasses, whose fields are their parameters. A subclass defines four methods:
     `_blueprint` returns the parameters that define the problem, except k and C; `_read` checks and reads the
@@ -57,8 +57,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
             For two classes, positive for ``classes_[1]``. For more classes, the predicted class has the
-            largest entry of a row; with one versus one, an entry is the number of votes for the class plus a
-            tie-break below 1/2 from the summed decision values.
+            largest entry of a row. With one versus one, an entry is the number of votes for the class plus a
+            number in (-1/2, 1/2), a function of the summed decision values of the class, to break ties.
         """
         return self._decide(self._inputs(X, "decision_function"))
 
@@ -114,7 +114,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return accuracy(self.predict, X, y, sample_weight)
 
     def _inputs(self, X: Any, method: str) -> Inputs:
-        """Check X, and return it in the form that the decision function accepts."""
+        """Check the X given to `method`, such as predict, and return it in the form that predictions use."""
         check_is_fitted(self)
         checks = self._checks("csc", reset=False)
         return read_inputs(checks, X, f"{type(self).__name__}.{method}", self.intercept_)
@@ -123,7 +123,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return inputs.decide(self._decisions(), self.classes_.shape[0], self.multi_class)
 
     def set_params(self, **params: Any) -> "MarginClassifier":
-        """Set parameters of the estimator, or of its solver object, whose names start with ``solver__``.
+        """Set parameters of the estimator; those named ``solver__...`` are options of its solver object.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare_fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Procedure]:
-        """Check parameters and data; return the blueprint of the problem, the samples, and the procedure."""
+        """Check parameters and data; return the problem's parameters, the samples, and how to solve it."""
         blueprint = self._blueprint(_get_feature_names(getattr(X, "_meta", X)))  # dask keeps names in _meta
         blueprint.check()
         solver = resolve_solver(self.solver)
@@ -155,8 +155,8 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return blueprint, samples, Procedure(solver, self.n_jobs, self.random_state)
 
     def _adopt(self, fit: GridFit, row: int, column: int) -> Any:
-        """Set the fitted attributes to those of the model for the C at `row` and the k at `column` of a fit;
-        return the decision function of this model. The attributes are arrays of the same library as X.
+        """Set the fitted attributes to those of the model for the C at index `row` and the k at index
+        `column`, in arrays of the same library as X; return the decision function of this model.
         """
         path = fit.paths[row]
         self.classes_ = path.classes
@@ -167,7 +167,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         return path.machines(column)
 
     def _blueprint(self, names: Any = None) -> Blueprint:
-        """The parameters that define the problem, except k and C, with the names of the features."""
+        """The parameters that define the problem, except k and C, and `names`, the names of the features."""
         raise NotImplementedError
 
     def _read(self, blueprint: Any, X: Any, y: Any, sample_weight: Any, solver: Solver) -> Samples:
@@ -175,17 +175,14 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _decisions(self) -> Decisions:
-        """The decision function, made from the fitted attributes.
-
-        It should hold no arrays besides these, because each block of dask data gets a copy of the function.
-        """
+        """The decision function; its only arrays are fitted attributes, as every dask block gets a copy."""
         raise NotImplementedError
 
     def _checks(self, *formats: str, reset: bool = True) -> Checks:
         """Return the functions that check X and the names of its columns.
 
-        For a fit (`reset`), the number and names of the columns are recorded; otherwise they have to be those
-        of the last fit. A sparse X in a format other than CSR and `formats` is converted to CSR.
+        In a fit (`reset`), they record the number and names of the columns. Otherwise they require those of
+        the last fit. A sparse X is converted to CSR, unless it is in one of the other accepted `formats`.
         """
         return Checks(
             partial(validate_data, self, reset=reset, accept_sparse=["csr", *formats]),
@@ -195,7 +192,7 @@ class MarginClassifier(Documented, ClassifierMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class SingleModel(MarginClassifier):
-    """A classifier for a given k and C. It has no probabilities, which need held-out rows."""
+    """A classifier with given k and C. It has no probabilities, whose calibration needs held-out rows."""
 
     k: int | str = 10
     _: KW_ONLY
@@ -248,7 +245,7 @@ class SingleModel(MarginClassifier):
 
 
 class FeatureSelector(SelectorMixin, MarginClassifier):
-    """A classifier that is also a feature selector.
+    """A classifier that is also a feature selector of scikit-learn.
 
     It selects the features that at least one binary classifier uses, all other features of their groups, and
     the features that are always in the model (`keep`), even if their coefficients are zero.

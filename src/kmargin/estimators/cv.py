@@ -60,7 +60,7 @@ class FoldModel(ClassifierMixin, BaseEstimator):
         return np.asarray(self.decisions.intercept)
 
     def fit(self, X: Any, y: Any) -> "FoldModel":
-        """Return the model without a change: it is already fitted."""
+        """Do nothing, because the model is already fitted; return the model."""
         return self
 
     def decision_function(self, X: Any) -> Matrix:
@@ -78,14 +78,12 @@ class FoldModel(ClassifierMixin, BaseEstimator):
 class CrossValidation:
     """Fit a model for every C and k in each fold, and score it on the test rows of the fold.
 
-    In each fold the models are fitted from strong ridge to weak, and from large k to small. Scales, kernel
-    widths and supports are estimated from the training rows of the fold alone. Neither training rows nor
-    decision values are kept; decision values are computed again when they are needed.
+    Scales, kernel widths and supports are estimated from the training rows of the fold alone. Decision values
+    are not stored, but computed again when they are needed.
 
-    `model_at(fit, row, column)` returns the model for the C at `row` and the k at `column`, with which the
-    scorer is called. If the scorer asks for probabilities, the model raises `NotYetCalibrated`. Scoring
-    then starts again when all folds are fitted; each model gets a `calibration_` from the test rows of the
-    other folds.
+    `model_at(fit, row, column)` returns the model that the scorer gets for the C at `row` and the k at
+    `column`. If the scorer asks it for probabilities, it raises `NotYetCalibrated`. Scoring then starts again
+    when all folds are fitted; each model gets a `calibration_` from the test rows of the other folds.
     """
 
     def __init__(
@@ -118,15 +116,18 @@ class CrossValidation:
         return ScoreTable(self.scores, self.Cs, self.ks, self.folds.n_tested, self.folds.test_ratio)
 
     def decisions(self, row: int, column: int) -> list[Any]:
-        """The decision functions of all folds for one C and k."""
+        """The decision function of each fold, for the C at index `row` and the k at index `column`."""
         return [fit.decisions(row, column) for fit in self.fits]
 
     def calibrate(self, row: int, column: int, left_out: Sequence[int | None] = (None,)) -> list[Calibration]:
-        """Return a calibration per entry of `left_out`: the fold whose test rows it does not use, or None."""
+        """Return a probability calibration for the C at `row` and k at `column`, per entry of `left_out`.
+
+        An entry is the index of a fold whose test rows are not used, or None to use those of all folds.
+        """
         return self.folds.calibrate(self.decisions(row, column), left_out)
 
     def _score_by_probabilities(self) -> list[Matrix]:
-        """Score each fold with probabilities that are calibrated on the test rows of the other folds."""
+        """Score each fold by probabilities that are calibrated on the test rows of the other folds."""
         n_folds, shape = len(self.fits), (len(self.Cs), len(self.ks))
         if n_folds < 2:
             raise ValueError(
@@ -197,7 +198,7 @@ class CrossValidated(MarginClassifier):
         units, largest = blueprint.units(samples), blueprint.largest_default(samples)
         ks = validation.resolve_ks(self.ks, units.n_units, largest, blueprint.unit_label, units.fixed.sum())
         folds = samples.folds(self, blueprint, given, weighted=sample_weight is not None)
-        template = clone(copy(self).set_params(cv=None)).set_params(cv=self.cv)  # a generator has no copy
+        template = clone(copy(self).set_params(cv=None)).set_params(cv=self.cv)  # generators cannot be cloned
         model_at = partial(self._model_at, template)
         searched = CrossValidation(folds, blueprint, len(samples.classes), Cs, ks, procedure, model_at)
         table = searched.table
@@ -263,7 +264,7 @@ class CrossValidated(MarginClassifier):
         return inputs.tell(self._decisions(), learned, n_classes)
 
     def _fold_seed(self) -> int:
-        """The seed that shuffles rows into folds, made from `random_state`; None is taken as 0."""
+        """A seed for shuffling rows into folds, drawn from `random_state`, where None counts as 0."""
         return validation.resolve_seed(0 if self.random_state is None else self.random_state)
 
     def _model_at(self, model: "CrossValidated", fit: GridFit, row: int, column: int) -> "CrossValidated":
@@ -276,8 +277,8 @@ class CrossValidated(MarginClassifier):
 def warn_of_edges(table: ScoreTable, row: int, column: int, units: Units, listed: bool) -> None:
     """Warn if the chosen k or C is at the edge of its grid, so that a larger grid might score better.
 
-    If the user has `listed` the values of k, also warn if the largest k has the highest score, although the
-    selection rule has chosen a smaller k.
+    The chosen C is at index `row` of its grid, the chosen k at `column`. If the user has `listed` the values
+    of k, also warn if the largest k scores highest, although the selection rule has chosen a smaller k.
     """
     advice, Cs, ks, n_available = [], table.Cs, table.ks, units.n_units
     if len(Cs) > 1 and row in (0, len(Cs) - 1):

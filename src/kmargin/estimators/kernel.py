@@ -15,7 +15,7 @@ from kmargin.fitting.fit import GridFit
 from kmargin.fitting.spec import KernelBlueprint
 from kmargin.solvers import DEFAULT, Solver
 
-# Attributes of feature selectors, which kernel models lack; reading one raises an error that says why.
+# Attributes of feature selectors. Kernel models lack them, and raise an error that says why if one is read.
 SELECTOR_ATTRIBUTES = {
     "coef_", "fit_transform", "get_feature_names_out", "get_support", "inverse_transform", "set_output",
     "summary", "transform",

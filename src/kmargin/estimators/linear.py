@@ -36,10 +36,10 @@ def make_summary(
     spreads: Vector | None = None,
     worths: Sequence[Worth] | None = None,
 ) -> "pd.DataFrame":
-    """Return a data frame with the coefficients, weights and drop costs of each chosen feature, one per row.
+    """Return the data frame of `LinearClassifier.summary`: a row for each chosen feature, the largest first.
 
-    The features with the largest weights are first: coefficients times `spreads`, the standard deviations of
-    the features. Without `spreads`, those with the largest coefficients are first.
+    `machines` names the binary classifiers. Weights are coefficients times `spreads`, the standard deviations
+    of the features. `worths` has the rise of the objective without a feature (or group), and replacements.
     """
     import pandas as pd
 
@@ -90,12 +90,11 @@ class LinearClassifier(FeatureSelector):
     def summary(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> "pd.DataFrame":
         """Return the chosen features as a pandas data frame, one row for each, the largest weight first.
 
-        Without data the columns are: `feature` and `group` (the feature's own name if there are no groups);
-        `always_in` and `sign`, as requested; `coef`, the change of the decision value per unit of the
-        feature; and with ``standardize=True`` `weight`, the coefficient times the standard deviation of the
-        feature, which can be compared between features. A feature that is always in has a row even if its
-        coefficients are zero. Without weights the rows are in the order of the coefficients, which depends on
-        the scales of the features.
+        Without data the columns are: `feature` and `group` (without groups the feature's own name);
+        `always_in` and `sign`, as in the parameters `keep` and `signs`; `coef`, the change of the decision
+        value per unit of the feature; and, if the parameter `standardize` is True, `weight`, the coefficient
+        times the feature's standard deviation, which can be compared between features. Features always in
+        have a row even if their coefficients are zero. Without weights, the largest coefficient is first.
 
         Given the training data, there is always a `weight`, and three more columns, which take two fits per
         feature: `cost_without`, the relative rise of the objective when the feature (or its group) is left
@@ -149,7 +148,7 @@ class LinearClassifier(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """Return the standard deviations of all features and, for each feature (or group) of the model, the
+        """Return the standard deviations of all features; and, for each feature (or group) in the model, the
         rise of the objective without it and its best replacement.
         """
         if len(self.classes_) > 2 and not self.shared:
@@ -176,7 +175,7 @@ class LinearClassifier(FeatureSelector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         solver = SOLVERS.get(self.solver, self.solver) if isinstance(self.solver, str) else self.solver
-        # Solvers that need only products with X accept sparse matrices, and arrays on a device.
+        # A solver that uses X in matrix products alone works with sparse matrices and arrays on a device.
         tags.input_tags.sparse = tags.array_api_support = getattr(solver, "takes_sparse", True)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -211,9 +210,9 @@ class SparseSVC(LinearClassifier, SingleModel):
 
         1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + lam/2 ||w||^2     subject to ||w||_0 <= k
 
-    with lam = 1/(2 C n). The intercept b is neither penalised nor counted. With sample or class weights, W is
-    the sum of their products, the s_i are these products times n / W, and lam = 1/(2 C W). C has exactly the
-    meaning it has in scikit-learn's LinearSVC.
+    with s_i = 1 and lam = 1/(2 C n). The intercept b is neither penalised nor counted. With sample or class
+    weights, v_i is their product for row i, W the sum of all v_i, s_i = v_i n / W, and lam = 1/(2 C W). C has
+    exactly the meaning it has in scikit-learn's LinearSVC.
 
     Parameters
     ----------
@@ -248,7 +247,7 @@ class SparseSVC(LinearClassifier, SingleModel):
         Scale the features to (weighted) mean 0 and variance 1. `coef_` is in the original units; `summary`
         also has the coefficients of the scaled features, as `weight`. A sparse X stays sparse.
     fit_intercept : bool, default=True
-        Whether to fit an intercept; without one, features are not centred.
+        Whether to fit an intercept; without one, `standardize` does not centre the features.
     class_weight : dict, "balanced" or None, default=None
         Class weights, as in scikit-learn: they multiply the sample weights.
     n_jobs : int or None, default=None
@@ -270,7 +269,7 @@ class SparseSVC(LinearClassifier, SingleModel):
         The classes, sorted.
     support_ : ndarray of int
         Indices of the features with a nonzero coefficient in at least one binary classifier. `get_support`
-        also includes chosen groups and kept features whose coefficients are zero.
+        also includes features with coefficients of zero that are in a chosen group or are in `keep`.
     n_iter_ : ndarray of shape (n_machines,)
         The number of Newton steps of the search, or of inner iterations of MM or SD.
     objective_ : ndarray of shape (n_machines,)
@@ -331,7 +330,7 @@ def sparse_svm_path(
     random_state: Any = None,
     verbose: int = 0,
 ) -> SparsityPath:
-    """Fit a model for each k, from dense to sparse, each started from the previous one.
+    """Fit a model for each k, from the largest k to the smallest, each started from the previous model.
 
     Parameters
     ----------

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_K = 10
-C_DIVISOR = 2000  # the 2000 in `stability_C`; a larger number means a stronger ridge
-LARGEST_C = 1.0  # upper limit of `stability_C`, the default C of SparseSVC
+C_DIVISOR = 2000  # `stability_C` is (rows of a half)² / features / C_DIVISOR; small C means a strong ridge
+LARGEST_C = 1.0  # the largest C that `stability_C` returns: the default of SparseSVC
 
 
 def stability_C(n_samples: int, n_features: int) -> float:
@@ -47,7 +47,7 @@ def stability_C(n_samples: int, n_features: int) -> float:
 
     The more features there are per row of a half, the more a fit depends on the choice of rows, and the
     stronger is the ridge that works best. C is m² / (2000 p) for halves of m rows and p features, but at most
-    1; this rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
+    1. This rule was fitted to simulated data with 100 to 400 rows and 200 to 5000 features, see the guide.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def stability_C(n_samples: int, n_features: int) -> float:
 
 
 def check_model(estimator: Any, k: Any, ridge: Any) -> None:
-    """Raise ValueError for an estimator that selects no features, or that is given together with k or C."""
+    """Raise ValueError if `estimator`, k or C (`ridge`) is invalid, or k or C is given with an estimator."""
     given = {name: value for name, value in (("k", k), ("C", ridge)) if value is not None}
     if estimator is None:
         refuse_all("k", k)
@@ -93,7 +93,7 @@ def check_model(estimator: Any, k: Any, ridge: Any) -> None:
 
 
 def refuse_all(what: str, k: object) -> None:
-    """Raise ValueError for k="all": a model that keeps every feature makes no selection to assess."""
+    """Raise ValueError if k is "all", since then nothing is selected; the message starts with `what`."""
     if isinstance(k, str) and k == "all":
         raise ValueError(
             f'{what}="all" keeps every feature on every half, so nothing is selected. '
@@ -289,7 +289,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_max_false(max_false)
         validation.check_choice("bound", bound, SelectionBounds._fields)
         n_halves = 2 * self.n_pairs_
-        for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # a higher threshold has lower bounds
+        for n_selected in range(self.n_pairs_ + 1, n_halves + 1):  # bounds fall as the threshold rises
             if getattr(self.bounds_at(n_selected / n_halves), bound) <= max_false:
                 return n_selected / n_halves
         return None
@@ -326,10 +326,13 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         needed = needed_halves(self.threshold_, self.n_pairs_)
         stable = np.rint(self.group_frequencies_ * 2 * self.n_pairs_) >= needed
-        return np.append(stable, False)[self._unit_of]  # the last entry is for features in no unit (-1)
+        return np.append(stable, False)[self._unit_of]  # index -1, for features in no unit, reads False
 
     def _count(self, model: Any, rows: Rows, units: Units) -> None:
-        """Fit the model to all halves; set the selection frequencies and `q_`, the mean number selected."""
+        """Fit `model` to each half, and set the selection frequencies of features and groups, and `q_`.
+
+        `q_` is the mean number of features (or groups) selected on a half, not counting those always in.
+        """
         seed = validation.resolve_seed(self.random_state)
         halves = Halves(rows.codes, self.n_pairs, seed, rows.groups)
         self.n_pairs_ = self.n_pairs

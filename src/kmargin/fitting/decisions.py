@@ -12,13 +12,13 @@ from kmargin.data.design.kernel import HEIGHT, MEGABYTE, WIDTH, pieces
 
 KERNELS = ("rbf", "poly", "linear", "sigmoid", "precomputed")
 
-# An "rbf" kernel value is recomputed from x - z if the absolute rounding error of its exponent may exceed
-# this. All other values come from a matrix product of all points, which is faster but less accurate.
+# Largest rounding error allowed in an exponent -gamma |x - z|^2 of "rbf" kernel values. Exponents come from a
+# matrix product, which is fast. Those whose error may be larger are recomputed from the vector x - z.
 EXPONENT_TOL = 1e-9
 
 
 class Kernel:
-    """A kernel with its parameters; with a `scaling`, the kernel of standardised features."""
+    """A kernel function with its parameters; if there is a `scaling`, it standardises the features first."""
 
     def __init__(
         self, name: Any, gamma: float, degree: float, coef0: float, scaling: Scaling | None = None
@@ -28,7 +28,7 @@ class Kernel:
         self.scaling = scaling
 
     def __call__(self, X: Matrix, points: Matrix) -> Matrix:
-        """Compute K(x, z) for every row x of X and every row z of `points`, in double precision."""
+        """Return the matrix of K(x, z) for every row x of X and row z of `points`, in double precision."""
         shape = X.shape[0], points.shape[0]
         if shape[1] == 0:
             return np.empty(shape, dtype=X.dtype)
@@ -46,10 +46,10 @@ class Kernel:
         return self._checked(K, X)
 
     def _scaled(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """Standardise X and the points; if sparse, do not centre them, but keep the kernel values the same.
+        """Standardise the rows of X and `points`; sparse rows get the same kernel values without centring.
 
-        The "rbf" kernel does not depend on the centre c. The other kernels are functions of (x - c)'(z - c),
-        which is the product of (x, c'c - c'x, 1) and (z, 1, -c'z), so sparse matrices get two more columns.
+        The "rbf" kernel does not depend on the centre c. Other kernels are functions of (x - c)'(z - c), the
+        inner product of (x, c'c - c'x, 1) and (z, 1, -c'z). For them, sparse matrices get two more columns.
         """
         if self.scaling is None:
             return X, points
@@ -70,10 +70,10 @@ class Kernel:
         return left, hstack([points, ones[1], -(points @ c)[:, None]], format="csr")
 
     def _centered(self, X: Any, points: Any) -> tuple[Any, Any]:
-        """For "rbf", subtract the median of the points from X and the points.
+        """For the "rbf" kernel of arrays, subtract the column medians of `points` from X and from `points`.
 
-        Distances stay the same, and their rounding errors are smaller when they are computed from matrix
-        products. The median of integers is exact, so distances between integer vectors have no error.
+        The distances between rows stay the same, but those computed by matrix products get smaller rounding
+        errors. Medians of integers are exact, so distances between integer vectors have no error.
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays or len(points) == 0:
@@ -84,7 +84,7 @@ class Kernel:
             return X - middle, points - middle
 
     def _checked(self, K: Matrix, X: Any) -> Matrix:
-        """Return the kernel values K, or raise ValueError if some of them are not finite."""
+        """Return the kernel values K. If some are not finite, raise ValueError that names the range of X."""
         with np.errstate(over="ignore", invalid="ignore"):
             bad = not np.isfinite(K.sum()) and not np.isfinite(K).all()
         if bad:
@@ -96,9 +96,10 @@ class Kernel:
         return K
 
     def quickly(self, X: Matrix, points: Matrix) -> Matrix:
-        """Compute K(x, z) for all rows of X and `points`; faster than a call for "rbf": one matrix product.
+        """Return K(x, z) for all rows x of X and z of `points`, as `__call__` does, but faster for "rbf".
 
-        -gamma |x - z|^2 is the product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2).
+        -gamma |x - z|^2 is the inner product of (x, |x|^2, 1) and (2 gamma z, -gamma, -gamma |z|^2), so one
+        matrix product gives the exponents of all pairs of rows.
         """
         arrays = all(isinstance(A, np.ndarray) for A in (X, points))
         if callable(self.name) or self.name != "rbf" or not arrays:
@@ -113,16 +114,16 @@ class Kernel:
             self._checked(left[:, -2], X)
             self._checked(right[:, -1], points)
             K = left @ right.T
-        np.minimum(K, 0.0, out=K)  # here K is -gamma |x - z|^2, which rounding can make positive
+        np.minimum(K, 0.0, out=K)  # K holds -gamma |x - z|^2 here, which rounding errors can make positive
         return self._with_exact_distances(self._checked(np.exp(K, out=K), X), X, points)
 
     def _with_exact_distances(self, K: Matrix, X: Any, points: Any) -> Matrix:
         """Recompute, in place, those values of an "rbf" kernel matrix that have a large rounding error.
 
-        If gamma |x - z|^2 is computed from products, its rounding error is a small multiple of machine
-        epsilon times gamma (|x|^2 + |z|^2), which matters only if some points are far from the others.
-        Values are recomputed from x - z where this error exceeds `EXPONENT_TOL`. Values of 0 with an error of
-        at most 1 are left as they are, because the exact value is then close to 0, too.
+        K was computed from inner products. The rounding error of an exponent -gamma |x - z|^2 is then a small
+        multiple of machine epsilon times gamma (|x|^2 + |z|^2), which matters if some rows are far from the
+        others. Where it exceeds `EXPONENT_TOL`, the kernel value is recomputed from the vector x - z. Values
+        of 0 with an error of at most 1 stay, because the exact value is then close to 0, too.
         """
         if callable(self.name) or self.name != "rbf":
             return K
@@ -152,33 +153,33 @@ def _in_doubles(X: Any) -> Any:
 
 
 class KernelInputs:
-    """A function that maps X to the matrix of K(x, z), for rows x of X and some training points z."""
+    """A function that maps X to the kernel values K(x, z) of its rows x and some training points z."""
 
     def __init__(self, kernel: Kernel | None, points: Matrix, columns: Indices, cache_size: float) -> None:
         self.kernel = kernel
         self.points = points
-        self.columns = columns  # the index of each point in the training data
-        self.cache_size = cache_size  # the memory that kernel values may take at a time, in MB
+        self.columns = columns  # the row index of each point in the training data
+        self.cache_size = cache_size  # the most memory that a block of kernel values may take, in MB
 
     def __call__(self, X: Matrix) -> Matrix:
-        if self.kernel is None:  # X is a precomputed kernel matrix
+        if self.kernel is None:  # X has precomputed kernel values with all training points
             return X[:, self.columns]
         return self.kernel.quickly(X, self.points).astype(X.dtype, copy=False)
 
     def of(self, places: Indices) -> "KernelInputs":
-        """Return the same function for a subset of the training points, those at the indices `places`."""
+        """Return a function like this one for some of its training points: those at the indices `places`."""
         points = self.points if self.kernel is None else self.points[places]
         return KernelInputs(self.kernel, points, self.columns[places], self.cache_size)
 
     def times(self, X: Matrix, coefs: Matrix) -> Matrix:
-        """The product of the kernel matrix of X and `coefs`, computed in blocks of rows to save memory."""
+        """Return the matrix product of the kernel values of X and `coefs`, computed in blocks of rows."""
         n_numbers = min(HEIGHT * WIDTH, self.cache_size * MEGABYTE / 8)
         height = max(1, int(n_numbers / max(1, len(self.columns))))
         return np.concatenate([self(X[rows]) @ coefs for rows in pieces(X.shape[0], height)])
 
 
 class KernelDecisions:
-    """A function that maps X to the decision values of binary classifiers on kernel values."""
+    """A function that maps X to the decision values of binary classifiers, computed from kernel values."""
 
     def __init__(self, inputs: KernelInputs, coef: Matrix, intercept: Vector) -> None:
         self.inputs = inputs

@@ -17,22 +17,22 @@ EXCHANGE_RTOL = 1e-6
 
 
 class StandIn(NamedTuple):
-    """A unit (feature or group) that can replace one unit of the model while all others stay."""
+    """A unit (feature or group) that can replace one unit of a model while all others stay."""
 
-    columns: Indices  # the features of the replacement
-    cost: float  # relative change of the objective by the replacement, after a refit; < 0 if it falls
+    columns: Indices  # indices of the features of the replacement
+    cost: float  # relative change of the objective when the model is refitted with this unit instead
 
 
 class Worth(NamedTuple):
-    """The drop cost and the best replacements of one unit (feature or group) of a model."""
+    """What one unit (feature or group) contributes to a model, and the units that could best replace it."""
 
-    columns: Indices  # the features of the unit
-    cost: float  # relative rise of the objective after a refit without the unit
-    stand_ins: tuple[StandIn, ...]  # the best replacement first
+    columns: Indices  # indices of the features of the unit
+    cost: float  # the drop cost: relative rise of the objective when the model is refitted without the unit
+    stand_ins: tuple[StandIn, ...]  # the best replacements, that with the lowest objective first
 
     @property
     def cost_of_exchange(self) -> float:
-        """Relative change of the objective by the best replacement; infinite if there is none."""
+        """Relative change of the objective when the best replacement is made; infinite if there is none."""
         return self.stand_ins[0].cost if self.stand_ins else np.inf
 
 
@@ -44,10 +44,12 @@ def find_stand_ins(
     procedure: Procedure,
     n_best: int = 2,
 ) -> list[Worth]:
-    """Compute the drop cost and the `n_best` best replacements of each unit of a model.
+    """For each unit (feature or group) of a model, compute its drop cost and find its best replacements.
 
-    A unit is a feature or a group of features; `used` holds the indices of the features in the model. Units
-    that must always be in the model get no replacements.
+    The drop cost is the relative rise of the objective when the model is refitted without the unit. The best
+    replacements are up to `n_best` units outside the model: those with the lowest objective when the model is
+    refitted with one of them instead of the unit. Units that every model must use get none. `used` has the
+    indices of the features in the model.
     """
     units = blueprint.units(samples)
     in_use = np.unique(units.unit_of_each_column[used])
@@ -71,10 +73,11 @@ def improve_by_exchanges(
     procedure: Procedure,
     n_best: int = 2,
 ) -> tuple[GridFit | None, list[Worth]]:
-    """Exchange units (features or groups) of a model, one at a time, while this lowers the objective.
+    """Replace units (features or groups) of a model, one at a time, while this lowers the objective.
 
-    Returns the fit after the last exchange (None if no exchange was made), and the drop costs and
-    replacements of the units of the resulting model.
+    `used` has the indices of the features in the model. Returns the fit after the last exchange (None if
+    there was none), and for each unit of the resulting model its drop cost (the relative rise of the
+    objective when the model is refitted without the unit) and its at most `n_best` best replacements.
     """
     fits, fit = _ConstrainedFits(blueprint, samples, C, procedure), None
     while True:
@@ -94,19 +97,19 @@ def relative_change(value: float, base: float) -> float:
 
 
 def mean_objective(fit: GridFit) -> float:
-    """The mean objective of the binary classifiers of a fit with only one C and one k."""
+    """Average the objectives of all binary classifiers of a fit; the fit must be for a single C and k."""
     return float(np.mean([solution.objective for solution in fit.paths[0].solutions[0]]))
 
 
 class _ConstrainedFits:
-    """Fits models in which some units (features or groups) must be used and others must not."""
+    """Fits models that must use some given units (features or groups) and must not use some others."""
 
     def __init__(self, blueprint: LinearBlueprint, samples: Samples, C: float, procedure: Procedure) -> None:
         self.blueprint, self.samples, self.C, self.procedure = blueprint, samples, C, procedure
         self.request = blueprint.request.by_place(samples.X.shape[1], blueprint.names)
 
     def fit(self, always: Sequence[Indices], never: Sequence[Indices] = (), n_more: int = 0) -> GridFit:
-        """Fit a model with the units `always` and the best `n_more` others, and without the units `never`."""
+        """Fit a model with the units `always`, given by their columns, and up to `n_more` not in `never`."""
         avoid = [*(self.request.avoid or ()), *(int(j) for columns in never for j in columns)]
         keep = [int(j) for columns in always for j in columns]
         request = UnitRequest(self.request.groups, keep or None, avoid or None, self.request.signs)
@@ -116,9 +119,10 @@ class _ConstrainedFits:
     def best_additions(
         self, always: Sequence[Indices], own: Indices, whole: float, n_best: int
     ) -> list[StandIn]:
-        """Return the best replacements of the unit with columns `own`, at most `n_best`, the best first.
+        """Return up to `n_best` replacements of the unit with columns `own`, the lowest objective first.
 
-        The units `always` stay in the model. Costs are relative to `whole`, the objective before the change.
+        The other units of the model, `always`, stay in it. The cost of a replacement is the change of the
+        objective relative to `whole`, the objective of the unchanged model.
         """
         found: list[StandIn] = []
         never, stays = [own], np.concatenate([*always, np.empty(0, np.intp)])

@@ -29,18 +29,18 @@ from kmargin.solvers.search.swap_search import BETTER
 from kmargin.solvers.solution import SMALL_COST
 from kmargin.solvers.solver import bare_solution
 
-# The size of a batch is this fraction of the remaining tasks per worker, but at least one task. Small batches
-# balance the load better.
+# Workers get tasks in batches. The size of a batch is this fraction of the remaining tasks per worker, but at
+# least one task. A smaller fraction balances the load better, but needs more communication.
 BATCH_SHARE = 1 / 4
 
-# If rounding coefficients to float32 raises the objective by more than this, relatively, they are too large.
+# If rounding to float32 raises an objective by more than this fraction, a refit with more ridge is tried.
 MAX_ROUNDING_RISE = 1e-6
 
-Grid = list[list[tuple[Solution, ...]]]  # grid[c][i]: the solution of each binary classifier at Cs[c], ks[i]
+Grid = list[list[tuple[Solution, ...]]]  # grid[c][i]: for Cs[c] and ks[i], one solution per binary classifier
 
 
 class Procedure(NamedTuple):
-    """The solver, and the parameters of an estimator that say how to run the solver, not what to fit."""
+    """The solver and how it runs: the parameters of an estimator that do not define what is to be fitted."""
 
     solver: Solver = Exchange()
     n_jobs: int | None = None
@@ -50,13 +50,13 @@ class Procedure(NamedTuple):
 
 @dataclass(frozen=True)
 class GridFit:
-    """Models for every C and k; in the methods, `row` is the index of the C and `column` that of the k."""
+    """Fitted models for a grid of values of C and k."""
 
-    paths: Sequence[SparsityPath]  # for each C, the models of all k
-    designs: Any = None  # the design matrices of the fit; None for a fold, whose rows are not kept
+    paths: Sequence[SparsityPath]  # for each C, the models for all values of k
+    designs: Any = None  # makes the design matrices of the fit; None after a fit to a fold, to free its rows
 
     def decisions(self, row: int, column: int) -> Any:
-        """A function that maps X to decision values of one model, a column for each binary classifier."""
+        """The decision function of the model for the C at index `row` and the k at index `column`."""
         return self.paths[row].machines(column)
 
 
@@ -70,10 +70,10 @@ def fit_grid(
     chosen: int | None = 0,
     label: str = "path over k",
 ) -> GridFit:
-    """Fit to all samples for every C, ascending, and at each C for every k, descending.
+    """Fit a model to all samples for every C and k; `Cs` ascend and `ks` descend.
 
     Warns if the solver has not converged for the last C and ``ks[chosen]``. If `chosen` is None, warns if the
-    solver has not converged for at least one k at the last C.
+    solver has not converged for at least one k at the last C. `label` is shown by the progress bar.
     """
     n_classes = len(samples.classes)
     ((_, designs, grid),) = _solve_parts(blueprint, [samples], 1, n_classes, Cs, ks, procedure, label)
@@ -90,11 +90,12 @@ def refit(
     column: int,
     procedure: Procedure,
 ) -> GridFit:
-    """Fit the models of all `ks` at the last of the `Cs`, after the choice of that C and of ``ks[column]``.
+    """Fit to all samples after C and k have been chosen: the last of `Cs`, and ``ks[column]``.
 
-    The model of the chosen k is fitted a second time without warm starts from other Cs and ks, so that it
-    equals the model of an estimator with this C and k. If the solver is monotone, this model also replaces
-    those of larger k with a higher objective. Warns if the solver has not converged for the chosen model.
+    Returns the models of all `ks` for the chosen C; the other Cs serve as warm starts. The model of the
+    chosen k is fitted again without warm starts, so that it equals the model of an estimator with this C and
+    k. If the solver is one for which a larger k has no higher objective (`is_monotone`), this model replaces
+    those of larger k that have one. Warns if the solver has not converged for the chosen model.
     """
     given = blueprint, [samples], 1, len(samples.classes)
     ((_, designs, grid),) = _solve_parts(*given, Cs, ks, procedure, "refit")
@@ -119,10 +120,10 @@ def fit_parts(
     procedure: Procedure,
     label: str = "cross-validation",
 ) -> Iterator[GridFit]:
-    """Fit a grid to each of several subsets of the samples, such as the training rows of each fold.
+    """Fit models for every C and k to each of several subsets of samples, such as training rows of folds.
 
-    `parts` is an iterator over `n_parts` subsets. Each subset is made when it is needed, and neither its
-    rows nor the solver's record of iterations is kept.
+    `parts` is an iterable of `n_parts` subsets. Each subset is made when it is needed. To save memory, its
+    rows and the solver's record of iterations are not kept. `label` is shown by the progress bar.
     """
     solver = procedure.solver.in_folds()
     for samples, designs, grid in _solve_parts(
@@ -145,11 +146,11 @@ def _solve_parts(
     procedure: Procedure,
     label: str,
 ) -> Iterator[tuple[Any, Designs, Grid]]:
-    """Solve every C and k on each subset of samples in `parts`; yield each with its designs and solutions."""
+    """Solve for every C and k on each subset of samples in `parts`; yield (subset, designs, solutions)."""
     pairs = class_pairs(n_classes, blueprint.multi_class)
     is_joint = blueprint.shared and len(pairs) > 1
     tasks_of_part = [tuple(pairs)] if is_joint else [(pair,) for pair in pairs]
-    under_way: deque[tuple[Any, Designs]] = deque()  # subsets whose solutions are not complete yet
+    under_way: deque[tuple[Any, Designs]] = deque()  # subsets, with designs, whose solutions are not complete
 
     def tasks() -> Iterator[Task]:
         for samples in parts:
@@ -170,10 +171,11 @@ def _solve_parts(
 
 
 def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int) -> None:
-    """Warn if `signs` leaves the first model without features, and if a solver stopped before it converged.
+    """Warn if a solver did not converge, or if `signs` keeps all features out of the model of `largest_k`.
 
-    There is one warning for all solutions of status STALLED and one for all of status EXHAUSTED. Fits that
-    scikit-learn's cross-validation makes to a fold do not warn if every such solution is sound.
+    That model is ``models[0]``. There is one warning for all STALLED solutions and one for all EXHAUSTED
+    ones. Fits to folds of scikit-learn's cross-validation do not warn of STALLED solutions if the final
+    projection onto S_k raised the objective of each of them by at most `SMALL_COST`.
     """
     has_signs = blueprint.request.signs is not None and blueprint.units(samples).signs.any()
     if has_signs and largest_k > 0 and not any(len(solution.support) for solution in models[0]):
@@ -196,11 +198,11 @@ def _warn(blueprint: Blueprint, samples: Samples, models: Models, largest_k: int
 
 
 class Task(NamedTuple):
-    """A problem for one call of a solver: a binary problem, or several that share one set of features."""
+    """What one call of a solver solves: one binary problem, or several that must use the same features."""
 
     designs: Designs
-    pairs: tuple[Pair, ...]  # the classes of each binary problem
-    units: Units | None = None  # what k counts; None if it counts the columns of a single binary problem
+    pairs: tuple[Pair, ...]  # the two classes of each binary problem
+    units: Units | None = None  # what k counts; None if that is the columns of a single binary problem
 
 
 def solve_task(
@@ -211,7 +213,7 @@ def solve_task(
     rng: np.random.Generator,
     on_solution: Callable[[], None] | None = None,
 ) -> Grid:
-    """Solve a task for every C and k; coefficients have the scale and the precision of the user's X."""
+    """Solve a task for every C and k; convert coefficients to the scale and precision of the user's X."""
     designs, units, binary, ridges = task.designs, task.units, [], []
     for pair in task.pairs:
         one, lams_of_one = designs.problem(pair, Cs)
@@ -244,11 +246,11 @@ def solve_task(
 def in_single_precision(
     solution: Solution, designs: Designs, problem: ArrayProblem, signs: Vector
 ) -> Solution:
-    """Round a solution to float32; if this makes it worse than an intercept alone, return the intercept.
+    """Round a solution to float32; return the intercept alone instead if that has a lower objective.
 
-    Where columns are linearly dependent up to rounding, large coefficients may cancel, but no longer once
-    they are rounded. If the objective rises, the support is also refitted with a small ridge, which keeps
-    coefficients small.
+    Nearly dependent columns may have large coefficients of opposite effect, which no longer cancel once they
+    are rounded. If rounding raises the objective, the support is also refitted with a slightly larger ridge,
+    which keeps coefficients small, and the better of the two rounded solutions is used.
     """
     alone = designs.restore(bare_solution(problem, solution.status))
     rounded, alone = (round_solution(s, designs, problem) for s in (solution, alone))
@@ -262,18 +264,15 @@ def in_single_precision(
     if rounded.objective <= alone.objective:
         is_exact = rounded.objective * BETTER <= solution.objective
         if not is_exact and solution.status is Status.SWAP_OPTIMAL:
-            # after rounding a swap might lower the objective, so the status no longer claims that none does
+            # after rounding, a swap might lower the objective, which SWAP_OPTIMAL excludes
             return replace(rounded, status=Status.SETTLED)
         return rounded
     return replace(alone, trace=solution.trace, regime=solution.regime)
 
 
 def round_solution(solution: Solution, designs: Designs, problem: ArrayProblem) -> Solution:
-    """Round coefficients and intercept to float32 and compute the objective of the rounded numbers.
-
-    A coefficient that becomes 0 leaves the support.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # on overflow the caller takes the intercept alone
+    """Round coefficients and intercept to float32, drop those that become 0, and update the objective."""
+    with np.errstate(over="ignore", invalid="ignore"):  # after overflow the caller uses the intercept alone
         coef: Vector = solution.coef.astype(np.float32).astype(np.float64)
         support, coef = solution.support[coef != 0], coef[coef != 0]
         intercept = float(np.float32(solution.intercept))
@@ -292,10 +291,7 @@ def total(model: tuple[Solution, ...]) -> float:
 
 
 def never_worse(descending: list[tuple[Solution, ...]]) -> list[tuple[Solution, ...]]:
-    """Replace a model by that of the next smaller k if the latter has a lower objective, because of rounding.
-
-    Both the argument and the result are ordered by descending k.
-    """
+    """Replace each model by that of the next smaller k if rounding errors gave that a lower objective."""
     totals = [total(model) for model in descending]
     for place in range(len(descending) - 2, -1, -1):
         if totals[place + 1] < totals[place] * BETTER:
@@ -316,11 +312,11 @@ def solve_tasks(
     `Cs` ascend and `ks` descend. Solutions must not depend on the number of workers. Therefore one worker
     solves a task for all values of C, where each C starts from the supports of the previous one. If there are
     several tasks, BLAS uses one thread, because more threads would add numbers in another order. joblib is
-    asked for threads, since compiled code releases the GIL; the caller may configure another backend.
+    asked for threads, since compiled code releases the GIL, but users can configure another joblib backend.
     """
     solver, n_jobs, random_state, verbose = procedure
     seed = validation.resolve_seed(random_state)
-    # a single task may use all threads of BLAS, whatever n_jobs is
+    # n_jobs does not apply to a single task, which may use all threads of BLAS
     threads = nullcontext() if n_tasks == 1 and solver.wants_blas_threads else one_blas_thread
     with progress_bar(label, n_tasks * len(Cs) * len(ks), verbose) as bar, threads:
         first = next(tasks)
@@ -349,10 +345,10 @@ def solve_tasks(
 def make_batches(
     tasks: Iterable[Task], n_tasks: int, n_workers: int
 ) -> Iterator[tuple[Designs, list[tuple[tuple[Pair, ...], Units | None]], int]]:
-    """Yield batches of tasks: their common designs, each task's other fields, the index of the first task.
+    """Yield batches of tasks: the `designs` they share, their other fields, and the index of the first task.
 
-    The designs are sent to a worker once per batch. Batches are long at first, which saves communication.
-    They become shorter, down to one task, so that all workers finish at about the same time.
+    The designs hold the data and are sent to a worker once per batch. Batches are long at first, which saves
+    communication. They become shorter, down to one task, so that all workers finish at about the same time.
     """
     first = 0
     for designs, same in groupby(tasks, key=attrgetter("designs")):
@@ -372,7 +368,7 @@ def solve_batch(
 ) -> list[Grid]:
     """Solve a batch of tasks that share `designs`; `parts` has the other fields of each task.
 
-    `first` is the index of the first task. Random numbers depend on this index, not on the worker.
+    `first` is the index of the first task. The index of a task, not its worker, seeds its random numbers.
     """
     with one_blas_thread:
         return [
@@ -382,10 +378,7 @@ def solve_batch(
 
 
 def make_pool(n_jobs: int | None, in_this_process: bool = False) -> Parallel:
-    """Make joblib workers, which return the result of each batch as soon as it is done.
-
-    The joblib backends "multiprocessing" and "ray" can only return all results at the end.
-    """
+    """Make a joblib pool that yields results one by one or, if its backend cannot do that, all at the end."""
     sharing = {"require": "sharedmem"} if in_this_process else {"prefer": "threads"}
     try:
         return Parallel(n_jobs, **sharing, batch_size=1, return_as="generator")

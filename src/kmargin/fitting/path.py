@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Decision values are computed from a dense copy of the columns with nonzero coefficients if this copy has at
-# most this many entries; larger inputs are multiplied as they are, to save memory.
+# most this many entries; otherwise X is multiplied as it is, to save memory.
 MAX_DENSE_ENTRIES = 2**16
 
 
@@ -43,8 +43,8 @@ class LinearDecisions:
     def __call__(self, X: Any) -> Matrix:
         """Return the decision values, one column per binary classifier, in the dtype of X.
 
-        For few samples (see `MAX_DENSE_ENTRIES`) only the columns with nonzero coefficients are multiplied,
-        as a dense array. Arrays and sparse matrices then give exactly the same values and predictions.
+        For few samples (see `MAX_DENSE_ENTRIES`) only the columns of X with nonzero coefficients are used, as
+        a dense array. A sparse X then gives exactly the same values and predictions as an array.
         """
         xp, coef = space_of(X).xp, self.coef
         if space_of(coef) is HOST:
@@ -60,7 +60,7 @@ Models = Sequence[tuple[Solution, ...]]  # for each k, the solution of each bina
 
 @dataclass
 class LinearCoefs(Sequence[Matrix]):
-    """The coefficients for each k, zeros included, with a row per binary classifier; computed on access."""
+    """For each k a dense coefficient matrix, with a row for each binary classifier; made when accessed."""
 
     solutions: Models
     dtype: Any
@@ -85,11 +85,11 @@ class SparsityPath(Summarized):
     ks : ndarray of int
         The values of k, descending.
     by_k : sequence of arrays of shape (n_machines, n_features)
-        The coefficients for each k, including zeros, computed on access; a row for each binary classifier.
+        For each k the coefficients, zeros included, of the n_machines binary classifiers; made on access.
     coefs : array of shape (n_ks, n_machines, n_features)
-        All coefficients, including zeros.
+        The same coefficients in one array.
     intercepts : array of shape (n_ks, n_machines)
-        The intercepts.
+        The intercept of each binary classifier, for each k.
     objectives : array of shape (n_ks, n_machines)
         Mean loss plus ridge penalty of each binary classifier.
     solutions : tuple of tuple of Solution
@@ -143,11 +143,11 @@ class SparsityPath(Summarized):
 
     @cached_property
     def coefs(self) -> Matrix:
-        """All coefficients, zeros included, of shape (n_ks, n_machines, n_features)."""
+        """All coefficients, zeros included: an array of shape (n_ks, n_machines, n_features)."""
         return space_of(self.intercepts).put(np.stack(list(self.by_k)))
 
     def decision_function(self, X: Any, k: int) -> Matrix:
-        """Decision values of the model with this k.
+        """Compute decision values with the model for one k.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class SparsityPath(Summarized):
         return self._decide(self._read(X), position)
 
     def predict(self, X: Any, k: int) -> Any:
-        """Predict the class of each sample with this k.
+        """Predict the class of each sample with the model for one k.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class SparsityPath(Summarized):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> BinaryDecisions:
-        """The decision function of the model with ``ks[position]``: a column for each binary classifier.
+        """The decision function of the model for ``ks[position]``, before binary classifiers are combined.
 
         Parameters
         ----------
@@ -273,8 +273,8 @@ class SparsityPath(Summarized):
         return str(self)
 
     def _used(self, position: int) -> Indices:
-        """The columns of `coefs` with a nonzero coefficient in at least one binary classifier."""
-        if self.inputs is not None:  # `support` indexes the candidate points, not these columns
+        """Columns of `coefs` that some binary classifier of the model for ``ks[position]`` uses."""
+        if self.inputs is not None:  # in kernel models `support` indexes candidate points, not these columns
             return np.flatnonzero(self.by_k[position].any(axis=0))
         return np.unique(np.concatenate([s.support[s.coef != 0] for s in self.solutions[position]]))
 

@@ -15,7 +15,7 @@ _said: list[str] = []  # messages that this process has written, so that none is
 
 
 def announce_compilation(say: Callable[[str], Any]) -> None:
-    """Call `say` with a notice that functions will be compiled, once per process, unless they are cached."""
+    """Call `say` with the text COMPILING, once per process, if functions still have to be compiled."""
     from kmargin.core.jit import has_cached_code  # imported here because importing numba is slow
     from kmargin.solvers.search.panels import try_exchanges
 
@@ -28,14 +28,14 @@ class Bar(AbstractContextManager["Bar"]):
     """A progress bar that shows nothing, for ``verbose=0``; the base class of the other progress bars."""
 
     def advance(self, steps: int = 1) -> None:
-        """Add to the number of finished steps."""
+        """Count `steps` more steps as finished."""
 
     def __exit__(self, *error: Any) -> None:
         return None
 
 
 class TextBar(Bar):
-    """Progress as text: a line per tenth of the steps, after a notice if functions will be compiled."""
+    """Progress as lines of text on stderr, one whenever another tenth of the steps is finished."""
 
     def __init__(self, label: str, total: int) -> None:
         self.label, self.total, self.done = label, max(total, 1), 0
@@ -59,7 +59,7 @@ class TextBar(Bar):
 
 
 class RichBar(Bar):
-    """A progress bar drawn by rich, which stays intact if other output is written meanwhile."""
+    """A progress bar drawn by the package rich, which stays intact if other output is written meanwhile."""
 
     def __init__(self, label: str, total: int) -> None:
         from rich import progress
@@ -88,12 +88,12 @@ class RichBar(Bar):
 
 
 def progress_bar(label: str, total: int, verbose: int) -> Bar:
-    """Make a progress bar for `total` steps, which shows nothing if `verbose` is 0."""
+    """Make a progress bar for `total` steps, with the name `label`; it shows nothing if `verbose` is 0."""
     if not verbose:
         return Bar()
     if sys.stderr.isatty():
         try:
             return RichBar(label, total)
         except ImportError:
-            pass  # rich is optional
+            pass  # rich is not installed, and optional
     return TextBar(label, total)

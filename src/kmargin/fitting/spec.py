@@ -37,9 +37,9 @@ class Decisions(Protocol):
 
 @dataclass(frozen=True)
 class Blueprint(ABC):
-    """All parameters of an estimator that define the optimisation problem, except k and C.
+    """The parameters of an estimator that define the optimisation problem, except k and C.
 
-    There are subclasses for linear and for kernel models; their fields are named like the parameters.
+    The fields, here and in the subclasses for linear and kernel models, are named like the parameters.
     """
 
     multi_class: str = "ovo"
@@ -49,7 +49,7 @@ class Blueprint(ABC):
 
     @property
     def request(self) -> UnitRequest:
-        """The groups, the always included and excluded features, and the signs that the user asks for."""
+        """The user's `groups` of features, features to `keep` or `avoid` in every model, and `signs`."""
         return UnitRequest()
 
     @property
@@ -68,35 +68,35 @@ class Blueprint(ABC):
 
     @abstractmethod
     def problem_units(self, samples: Any, designs: Any, solver: Solver, is_joint: bool) -> Units | None:
-        """The units of the problem that the solver gets; None if each column of a binary problem is a unit.
+        """Return the units that k counts in a problem for the solver; None means that each column is one.
 
-        With `is_joint`, one problem holds several binary problems that share their features or points.
+        `is_joint` says whether that problem consists of several binary problems that use the same units.
         """
 
     @abstractmethod
     def largest_default(self, samples: Any) -> int:
-        """The largest k of the default grid of a cross-validation or path."""
+        """Upper limit of k in the default grid of a cross-validation, besides the number of units."""
 
     @abstractmethod
     def part(self, samples: Any, rows: Indices) -> Any:
-        """The training samples of a fold: those at the indices `rows`."""
+        """Return the samples at the indices `rows`, to which the models of a fold are fitted."""
 
     @abstractmethod
     def inputs(self, samples: Any, rows: Indices, train: Indices) -> Any:
-        """Return X for predicting the samples `rows` with a model fitted to the samples `train`."""
+        """Return X of the samples at indices `rows`, as needed by a model fitted to those at `train`."""
 
     @abstractmethod
     def designs(self, samples: Any, k: int = 0) -> Any:
-        """The object that makes the design matrix of each binary problem; k is the largest k to be fitted."""
+        """Return an object that makes the design matrices of binary problems; k is the largest k to fit."""
 
     @abstractmethod
     def path(self, designs: Sequence[Any], samples: Any, models: Models, ks: Sequence[int]) -> SparsityPath:
-        """Make a `SparsityPath` from the solutions for each k; `designs` are those of the problems solved."""
+        """Make a `SparsityPath` of the solutions `models` for `ks`; `designs` made the problem for each k."""
 
     def _make_path(
         self, models: Models, by_k: Sequence[Matrix], ks: Sequence[int], samples: Any, **more: Any
     ) -> SparsityPath:
-        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` has the other fields."""
+        """Make a `SparsityPath` of the solutions and coefficients for each k; `more` are other attributes."""
         put, is_each = samples.space.put, len(models[0]) > 1 and not self.shared
         intercepts, objectives = np.empty((2, len(models), len(models[0])))
         for at, m in np.ndindex(intercepts.shape):
@@ -116,7 +116,7 @@ class Blueprint(ABC):
 
 
 def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
-    """Find the features to warn of because they equal an earlier feature and so are never used.
+    """Return the indices of features to warn of: they equal an earlier feature, so the solver skips them.
 
     There is no warning of constant features, which no model uses anyway, nor of features of sparse matrices,
     where equal columns are common, such as words that always occur together.
@@ -130,9 +130,9 @@ def repeats_to_report(samples: Samples, solver: Solver) -> Indices:
 
 
 def warn_of_repeats(samples: Samples, solver: Solver) -> None:
-    """Warn of features that are never used because they equal an earlier feature.
+    """Warn of features that the solver skips because they equal an earlier feature.
 
-    Fits within a cross-validation do not warn, so a grid search warns once, when it refits to all rows.
+    Fits to folds of a cross-validation do not warn, so a grid search warns once, when it refits to all rows.
     """
     repeats = repeats_to_report(samples, solver)
     if len(repeats) and not called_for_a_fold():
@@ -147,14 +147,14 @@ class LinearBlueprint(Blueprint):
     """The parameters of a linear model, which has a coefficient for each feature."""
 
     request: UnitRequest = UnitRequest()  # noqa: RUF009
-    names: tuple[str, ...] | None = None  # the names of the features
+    names: tuple[str, ...] | None = None  # the column names of X
 
     @property
     def unit_label(self) -> str:
         return "features" if self.request.groups is None else "groups"
 
     def units(self, samples: Samples) -> Units:
-        """The units that k counts, cached, because reading a label for each of many features is slow."""
+        """The features or groups that k counts; cached, because reading a group label per feature is slow."""
         known, n_features = vars(self).setdefault("_units", {}), samples.X.shape[1]
         if n_features not in known:
             known[n_features] = self.request.resolve(n_features, self.names)
@@ -192,19 +192,19 @@ class LinearBlueprint(Blueprint):
         )
 
 
-# If the kernel matrix of all training points exceeds the memory budget, points are selected from a random
-# sample of at least CANDIDATES points, and at least CANDIDATES_PER_POINT for each of the k points to
-# select. Larger samples are slower and gave no better models in two experiments with 16,000 points.
+# If the kernel matrix of all training points would exceed `cache_size`, the k points of a model are selected
+# from a random sample of at least CANDIDATES and at least CANDIDATES_PER_POINT * k training points. Larger
+# samples are slower and gave no better models in two experiments with 16,000 training points.
 CANDIDATES, CANDIDATES_PER_POINT = 2000, 4
 
 
 class KernelDesigns(ArrayDesigns):
-    """Makes binary problems with a kernel.
+    """Makes the binary problems of kernel models.
 
-    A design matrix is K diag(y): K has a column for each candidate point, y the labels of these points.
-    Candidates are the points that may get a nonzero coefficient: the distinct training points of the binary
-    problem, or a random sample of them if `n_candidates` or the memory budget requires it. Rows are never
-    sampled. Without a kernel function, X is the kernel matrix itself and every point is a candidate. Binary
+    A design matrix is K diag(y): K has a row for each training point and a column for each candidate point, y
+    the labels of the candidates. Candidates are the points that may get a nonzero coefficient: the distinct
+    training points of the binary problem, or a random sample of them if `n_candidates` or the memory budget
+    requires it. Rows are never sampled. If the kernel is precomputed, every point is a candidate. Binary
     problems that share their points have the same candidates from all classes, so a classifier of two
     classes may use points of a third.
 
@@ -234,11 +234,11 @@ class KernelDesigns(ArrayDesigns):
         return KernelDesign(kernel, X, points, signs, self.fit_intercept, cache_size=self.cache_size)
 
     def signs(self, pair: Pair, points: Indices) -> Vector:
-        """The label (1 or -1) that each point has in a binary problem."""
+        """For a binary problem, return the label of each point: 1 in its positive class, otherwise -1."""
         return np.where(self.codes[points] == pair.positive, 1.0, -1.0)
 
     def candidates(self, pair: Pair) -> Indices:
-        """The rows of X that are candidates in a binary problem, ascending; cached after the first call."""
+        """Indices of the points that may get a nonzero coefficient in a binary problem, ascending; cached."""
         pair = Pair(None, 0) if self.shared else pair
         if pair not in self._candidates:
             rows = label_rows(self.codes, pair)[0]
@@ -320,7 +320,7 @@ class KernelBlueprint(Blueprint):
         restricted = samples.restricted_to(rows)
         if not self.is_precomputed:
             return restricted
-        # X is the kernel matrix: keep only the columns of the points in `rows`, and number them from 0
+        # X is the kernel matrix, so its columns are points too: keep those in `rows`, and number them from 0
         return replace(restricted, X=restricted.X[:, rows], kept=np.arange(len(rows)))
 
     def inputs(self, samples: ArraySamples, rows: Indices, train: Indices) -> Matrix:
@@ -331,7 +331,7 @@ class KernelBlueprint(Blueprint):
         return KernelDesigns(self, samples, k)
 
     def make_kernel(self, samples: ArraySamples) -> Kernel | None:
-        """The kernel function, with scales and gamma computed from `samples`; None if precomputed."""
+        """The kernel function, with scaling and gamma from `samples`; None if X holds kernel values."""
         if self.is_precomputed:
             return None
         scaling = samples.unit_variance_scaling(fit_intercept=True) if self.standardize else None

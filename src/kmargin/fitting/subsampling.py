@@ -25,7 +25,7 @@ from kmargin.fitting.fit import make_pool
 from kmargin.fitting.progress import progress_bar
 
 LABEL = "stability selection"
-MAX_DRAWS = 100  # attempts to split groups of rows into halves that both have every class, before an error
+MAX_DRAWS = 100  # an error is raised if after this many random splits of groups some half still lacks a class
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Rows:
 
     X: Any
     y: np.ndarray
-    codes: Indices  # the class of each row, as an index of the sorted classes
+    codes: Indices  # the class of each row, as an index into the sorted classes
     weights: Vector | None
     groups: Indices | None = None  # the group of each row; all rows of a group are in the same half
 
@@ -42,7 +42,7 @@ class Rows:
 def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
     """Check the arguments of `StabilitySelection.fit` and return the rows of positive weight.
 
-    Raises ValueError unless every class has two rows (or groups), one for each half.
+    Raises ValueError if a class has a single row (or group), because each half needs one.
     """
     check_classification_targets(y)
     groups = None if groups is None else np.asarray(groups)
@@ -72,7 +72,7 @@ def read_rows(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Rows:
 
 
 def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Draw two disjoint sets of floor(n / 2) rows, stratified by class; each is sorted.
+    """Draw two disjoint sets of floor(n / 2) of the n rows, stratified by class; return their sorted indices.
 
     Each set gets half of the rows of every class. A class with an odd number of rows leaves one row over;
     half of these left-over rows go to each set, and if their number is odd, one of them goes to neither set.
@@ -87,9 +87,10 @@ def draw_halves(codes: Indices, rng: np.random.Generator) -> tuple[Indices, Indi
 
 
 def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator) -> tuple[Indices, Indices]:
-    """Draw two halves of whole groups, stratified by the most frequent class of each group; rows are sorted.
+    """Draw two disjoint random halves of the groups; return the rows of each half, as ascending indices.
 
-    Halves that lack a class are drawn again, up to `MAX_DRAWS` times, and then ValueError is raised.
+    The draw is stratified by the most frequent class of each group. It is repeated while a half has no row of
+    some class; after `MAX_DRAWS` draws ValueError is raised.
     """
     n_classes = codes.max() + 1
     table = np.zeros((groups.max() + 1, n_classes), dtype=int)
@@ -105,10 +106,10 @@ def draw_group_halves(codes: Indices, groups: Indices, rng: np.random.Generator)
 
 @dataclass(frozen=True)
 class Halves:
-    """The two halves of each of `n_pairs` random splits: yields the rows of a half, with a random seed.
+    """Yields both halves of `n_pairs` random splits of the rows: for each half its rows and a random seed.
 
-    Halves are drawn when they are needed, and depend only on `seed` and the index of their split, so that
-    the result is the same for any number of workers.
+    Halves are drawn when they are needed. They depend only on `seed` and the index of their split, so that
+    results are the same for any number of workers.
     """
 
     codes: Indices  # the class of each row
@@ -133,7 +134,7 @@ class Halves:
 def select_by_estimator(
     model: Any, rows: Rows, halves: Halves, standardize: bool, n_jobs: int | None, verbose: int
 ) -> Iterator[Flags]:
-    """Fit a clone of any estimator to each half, and yield a mask of the features that it selects."""
+    """Fit a clone of the estimator `model` to each half; yield for each a mask of the selected features."""
     jobs = (delayed(select_on_half)(model, rows, half, standardize, seed) for half, seed in halves)
     with progress_bar(LABEL, len(halves), verbose) as bar:
         for selected in make_pool(n_jobs)(jobs):
@@ -155,10 +156,10 @@ def select_on_half(model: Any, rows: Rows, half: Indices, standardize: bool, see
 
 
 def fit_arguments(model: Any, argument: str, values: Any) -> dict[str, Any]:
-    """Return the keyword arguments that pass `values` as `argument` to the model's `fit`.
+    """Return keyword arguments for the model's `fit` that pass `values` as `argument`, say "sample_weight".
 
-    In a pipeline every step that accepts the argument gets the values. With scikit-learn's metadata routing
-    the pipeline itself passes them to the steps that request them.
+    In a pipeline, every step whose `fit` accepts the argument gets the values; if scikit-learn's metadata
+    routing is on, the steps that request them. Raises ValueError if the last step does not accept it.
     """
     if values is None:
         return {}
@@ -180,7 +181,7 @@ def last_step(model: Any) -> Any:
 
 
 def selected_by(model: Any, n_features: int) -> Flags:
-    """A mask of the features that a fitted model selects, from `get_support()` or nonzero coefficients."""
+    """Return a mask of the features that a fitted model selects: `get_support()`, or its nonzero `coef_`."""
     last = last_step(model)
     last = getattr(last, "best_estimator_", last)
     if getattr(last, "get_support", None) is not None:
@@ -202,7 +203,7 @@ def selected_by(model: Any, n_features: int) -> Flags:
 
 @contextmanager
 def warnings_told_once(n_halves: int) -> Iterator[None]:
-    """Replace the warnings of the `with` block by one per category: the first text, and their number."""
+    """Replace all warnings of a category in the `with` block by one, with the first text and their number."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -214,27 +215,29 @@ def warnings_told_once(n_halves: int) -> Iterator[None]:
         warn_caller(texts[0] + more, kind)
 
 
-# Shah and Samworth (2013) assume r-concave distributions f (for r < 0, f^r is convex), with one r for the
-# number of pairs whose two halves both select a feature, and another for the number of halves that select it.
+# Shah and Samworth (2013) assume r-concave distributions: for r < 0, the r-th powers of the probabilities are
+# convex. R_OF_PAIRS is their r for the number of pairs whose two halves both select a feature, R_OF_HALVES
+# their r for the number of halves that select it.
 R_OF_PAIRS, R_OF_HALVES = -1 / 2, -1 / 4
-MAX_SLOPE = 60.0  # bound on |slope|, where the powers p^r of a distribution p go from e^slope to e^-slope
-MAX_STEPS = 100  # most Newton or bisection steps for a slope; 100 bisections alone reach rounding error
-NEWTON_TOL = 1e-8  # the last Newton step for a slope is at most this long: convergence is quadratic
-BISECTION_RTOL = 1e-15  # a bisection for a slope ends at an interval of this length times MAX_SLOPE
-THRESHOLD_TOL = 1e-9  # rounding error to subtract from 2 * n_pairs * threshold before it is rounded up
+MAX_SLOPE = 60.0  # bound on |slope|, where powers p^r of probabilities p go linearly from e^slope to e^-slope
+MAX_STEPS = 100  # most Newton or bisection steps to find a slope; 100 bisections alone reach rounding error
+NEWTON_TOL = 1e-8  # a slope is accepted after a Newton step of at most this length: convergence is quadratic
+BISECTION_RTOL = 1e-15  # a slope is also accepted if known to be in an interval of this times MAX_SLOPE
+THRESHOLD_TOL = 1e-9  # subtracted inside ceil(2 * n_pairs * threshold), so that no rounding error raises it
 
 
 class SelectionBounds(NamedTuple):
-    """Bounds on the expected number of features that are stable by chance in a stability selection.
+    """Bounds on the expected number of features that a stability selection selects by chance.
 
     Attributes
     ----------
     worst_case : float
         The bound that holds without assumptions.
     unimodal : float
-        The bound for unimodal distributions of the number of pairs whose two halves both select a feature.
+        The bound if the number of pairs whose two halves both select a feature has a unimodal distribution.
     r_concave : float
-        The bound under an assumption that is stronger than unimodal and weaker than log-concave.
+        The bound if this number and the number of halves that select the feature have r-concave
+        distributions, which is more than unimodal and less than log-concave.
 
     See Also
     --------
@@ -282,7 +285,7 @@ def stability_bounds(n_features: int, q: float, threshold: float, n_pairs: int =
     check_threshold(threshold)
     n_halves = needed_halves(threshold, n_pairs)
     theta = min(1.0, q / n_features) if n_features else 0.0
-    n_both = n_halves - n_pairs  # the least number of pairs in which both halves select a stable feature
+    n_both = n_halves - n_pairs  # a stable feature is selected on both halves of at least this many pairs
     worst = min(1.0, theta**2 * n_pairs / n_both)
     unimodal = min(worst, unimodal_tail(theta, n_both, n_pairs))
     by_pairs = r_concave_tails(theta**2, n_pairs, R_OF_PAIRS)[n_both]
@@ -340,10 +343,11 @@ def stability_k(
 
 
 def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
-    """An upper bound on P(X >= n_both) for a unimodal count X in 0, ..., B with mean theta^2 B, B = n_pairs.
+    """An upper bound on P(X >= n_both) for a unimodal X in {0, ..., B} with mean theta^2 B; B is `n_pairs`.
 
-    The result is 1 where no better bound is known. Otherwise the bound is attained by a mixture of X = 0 and
-    the uniform distribution on 0, ..., b, whose tail theta^2 B * 2 (b - n_both + 1) / (b (b + 1)) is
+    X is the number of pairs whose two halves both select a feature, and theta bounds the probability that one
+    half does. The result is 1 where no better bound is known. Otherwise the bound is attained by mixtures of
+    X = 0 and uniform X on 0, ..., b. Then P(X >= n_both) = theta^2 B * 2 (b - n_both + 1) / (b (b + 1)) is
     largest at b = min(2 n_both - 1, B).
     """
     tau = 0.5 + n_both / (2 * n_pairs)
@@ -356,17 +360,16 @@ def unimodal_tail(theta: float, n_both: int, n_pairs: int) -> float:
 
 @lru_cache(maxsize=512)
 def r_concave_tails(mean: float, n: int, r: float) -> Vector:
-    """The largest P(X >= t / n), t = 0, ..., n, over r-concave X on {0, 1/n, ..., 1} with this mean; r < 0.
+    """For t = 0, ..., n, the largest P(X >= t / n) of an r-concave X in {0, 1/n, ..., 1} with this mean.
 
     P(X >= t / n) is linear in the probabilities f of X, so it is largest at an f that is no mixture of other
-    such distributions. For these f, the r-th power of f is an affine sequence on the support of f, because
+    such distributions (r < 0, convex f^r). For such an f, the sequence f^r is affine on the support, because
     any other f has enough freedom to be written as a mixture with the same mean. It is therefore enough to
-    compare the supports {low, ..., high}, on each of which exactly one f with an affine r-th power has this
-    mean.
+    compare all supports {low, ..., high}. On each, exactly one f with affine f^r has the given mean.
     """
     best = np.zeros(n + 1)
     at = min(mean, 1.0) * n
-    slopes = np.zeros(n + 1)  # warm starts: for each `high`, the slope found for the previous `low`
+    slopes = np.zeros(n + 1)  # warm starts: for each `high`, the slope found with the previous `low`
     for low in range(int(at) + 1 if 0 < at < n else 0):
         first = max(int(np.ceil(at)), low + 1)
         found = affine_powers(at - low, np.arange(first, n + 1) - low, n - low, r, slopes[first:])
@@ -374,18 +377,17 @@ def r_concave_tails(mean: float, n: int, r: float) -> Vector:
         best[low:] = np.maximum(best[low:], tails.max(axis=0))
     best[: int(at) + 1] = 1.0  # if t / n is at most the mean, P(X >= t / n) can be 1
     best = np.minimum(best, 1.0)
-    best.flags.writeable = False  # all callers share the cached array
+    best.flags.writeable = False  # the cached array is shared, so no caller may change it
     return best
 
 
 def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector) -> Matrix:
-    """For each entry of `lasts`, find the distribution on 0, ..., last with this mean and affine r-th powers.
+    """For each `last` in `lasts`, find probabilities p of 0, ..., last that have this mean and affine p^r.
 
-    Each row of the result holds the probabilities of one distribution, padded with zeros up to n. Up to a
-    common factor, the r-th powers of a row go from e^slope to e^-slope; its mean rises with the slope. The
-    logarithm of the mean is nearly linear in the slope, so Newton's method converges in a few steps; a step
-    that would leave the bracket of the slope is replaced by a bisection. `slopes` holds the starting values
-    and is overwritten with the slopes found.
+    The result has a row p for each of them, padded with zeros up to n. Up to a common factor, p^r goes from
+    e^slope at 0 linearly to e^-slope at `last`. The mean rises with the slope, and its logarithm is nearly
+    linear in the slope, so Newton's method converges in a few steps. A step out of the interval known to
+    contain the slope is replaced by a bisection. `slopes` holds starting values and receives the result.
     """
     places = np.arange(n + 1)
     way = np.minimum(places / lasts[:, None], 1.0)
@@ -399,7 +401,7 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
         below, lean = means < mean, lean * found
         low[todo], high[todo] = np.where(below, here, low[todo]), np.where(below, high[todo], here)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # derivative of log(means)
+            rise = (lean @ places - means * lean.sum(axis=1)) / (r * means)  # d log(means) / d slope
             steps = here - np.log(means / mean) / rise
         inside = (low[todo] < steps) & (steps < high[todo])
         slopes[todo] = np.where(inside, steps, (low[todo] + high[todo]) / 2)
@@ -411,12 +413,12 @@ def affine_powers(mean: float, lasts: Indices, n: int, r: float, slopes: Vector)
 
 
 def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tuple[Matrix, Matrix]:
-    """Distributions p with affine p^r, from e^slope to e^-slope, and r times the derivatives of log p.
+    """For each slope, return probabilities p with affine p^r, and r times the derivatives of log p by slope.
 
-    Derivatives are with respect to the slope, before the probabilities are divided by their sum. `way` is
-    the relative position of each entry between the first (0) and the last (1).
+    Up to a factor, p^r goes from e^slope at the first entry, where `way` is 0, to e^-slope at the last, where
+    it is 1. The derivatives are those before the probabilities of a row are divided by their sum.
     """
-    # logarithms of the first and the last power, scaled so that the larger power is 1
+    # logarithms of the first and the last p^r, divided by a factor so that the larger one is 1
     first, end = np.minimum(2 * slopes, 0.0), np.minimum(-2 * slopes, 0.0)
     falls, rises = (1.0 - way) * np.exp(first)[:, None], way * np.exp(end)[:, None]
     powers, rows = falls + rises, np.arange(len(lasts))
@@ -432,7 +434,7 @@ def _affine_powers(slopes: Vector, lasts: Indices, way: Matrix, r: float) -> tup
 
 
 def check_threshold(threshold: Any, others: str = "") -> None:
-    """Raise ValueError unless the threshold is above 0.5 and at most 1."""
+    """Raise ValueError unless the threshold is above 0.5, at most 1; its text also suggests `others`."""
     if not (is_number(threshold, above=0.5) and threshold <= 1):
         meaning = "a proportion above one half; below that, no error bound holds"
         raise invalid("threshold", threshold, meaning, f"Use a number above 0.5, at most 1{others}.")

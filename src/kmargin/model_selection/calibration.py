@@ -10,11 +10,11 @@ from scipy.special import expit, log_softmax, softmax
 from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.labels import class_pairs, label_rows
 
-TILE = 2**21  # largest number of entries of a temporary array: it limits the rows summed at a time
+TILE = 2**21  # most entries of a temporary array; if there would be more, rows are summed in several parts
 
 
 class UnseenRows(NamedTuple):
-    """Decision values of rows that the binary classifiers were not fitted to."""
+    """Rows that the binary classifiers were not fitted to, with their decision values."""
 
     decisions: Matrix  # one column per binary classifier
     codes: Indices  # the class of each row, as an index into the sorted classes
@@ -22,17 +22,17 @@ class UnseenRows(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """The rows that calibrate each binary classifier; arrays have an entry for each classifier and row."""
+    """The rows that calibrate each binary classifier: one entry for each pair of a classifier and a row."""
 
-    rows: UnseenRows  # all rows, not divided among classifiers
+    rows: UnseenRows  # all rows, once each
     classifier: Indices  # the index of the binary classifier
-    values: Vector  # the decision value of that classifier
-    codes: Indices  # the class of the row
+    values: Vector  # the decision value of this classifier for the row
+    codes: Indices  # the class of the row, as an index into the sorted classes
     weights: Vector  # the sample weight of the row
 
 
 def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
-    """Select the rows of each binary classifier: those of its two classes, or all for one versus rest."""
+    """Select the rows for each binary classifier: those of its two classes, or all for one versus rest."""
     every = np.arange(len(rows.codes))
     own = [label_rows(rows.codes, pair)[0] for pair in class_pairs(n_classes, multi_class)]
     rows_of_each = [every if at is None else at for at in own]
@@ -42,24 +42,25 @@ def make_ready(rows: UnseenRows, n_classes: int, multi_class: str) -> Pieces:
 
 
 class Setting(NamedTuple):
-    """What all Newton steps of a calibration share: class weights, and moments of the decision values."""
+    """Data that stay the same in all Newton steps of a calibration."""
 
     n_classes: int
     multi_class: str
     totals: Vector  # the sum of the sample weights of each class
-    mean: Vector  # mean decision value of each binary classifier
+    mean: Vector  # the mean decision value of each binary classifier
     scale: Vector  # 1 / standard deviation of the decision values of each classifier; 0 if they are constant
 
     @property
     def is_joint(self) -> bool:
-        """Whether one softmax is fitted to all classes: with more than two classes, one versus rest."""
+        """Whether one softmax of all classes is fitted: for one versus rest with more than two classes."""
         return self.n_classes > 2 and self.multi_class == "ovr"
 
     def targets(self) -> tuple[Vector, Vector]:
-        """Platt's target probabilities of the positive class: for rows of that class, and for other rows.
+        """Platt's target probabilities of the positive class of a binary classifier, for rows of each class.
 
-        Both vectors have an entry for each class that the row may have. Platt adds to each class two rows of
-        weight 1, one for either label; here their weight is 1 divided by the number of pairs of classes.
+        The first vector holds the targets of each class where it is the positive class, the second where it
+        is not. They differ from 1 and 0, because Platt adds two rows to each class, one for either label.
+        Here these rows have a weight of 1 divided by the number of pairs of classes.
         """
         pseudo = 2 / (self.n_classes * (self.n_classes - 1))
         whole = self.totals + 2 * pseudo
@@ -72,7 +73,7 @@ def class_totals(pieces: Pieces, n_classes: int) -> Vector:
 
 
 def first_moments(pieces: Pieces, n_classifiers: int) -> Matrix:
-    """For each binary classifier, the sum of weights and the weighted sum of decision values."""
+    """A column per binary classifier, with the sum of weights and the weighted sum of decision values."""
     terms = pieces.weights, pieces.weights * pieces.values
     return np.array([_totals(pieces.classifier, n_classifiers, term) for term in terms])
 
@@ -87,8 +88,8 @@ def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
     """The negative log-likelihood of the sigmoid of each binary classifier, with gradient and Hessian.
 
     `theta` and the result have a row for each classifier. A row of `theta` is (slope, offset). A row of the
-    result has the value, the gradient, and the entries of the Hessian for (slope, slope), (slope, offset) and
-    (offset, offset).
+    result has six numbers: the value, its derivatives by slope and offset, and the entries (slope, slope),
+    (slope, offset) and (offset, offset) of the Hessian.
     """
     _, classifier, values, codes, weights = pieces
     own, other = setting.targets()
@@ -104,10 +105,10 @@ def sigmoid_sums(pieces: Pieces, setting: Setting, theta: Matrix) -> Matrix:
 
 
 def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The negative log-likelihood of a softmax; each logit uses only the decision value of its class.
+    """The negative log-likelihood of a softmax of slope * decision value + offset of each class.
 
-    `theta` has a slope for each class, then an offset for each class. The result is the value, followed by
-    the flattened matrix whose first column is the gradient and whose other columns are the Hessian.
+    `theta` has a slope for each class, then an offset for each class. The result is one vector: the value,
+    then for each entry of `theta` its entry of the gradient and its row of the Hessian.
     """
     rows, n = pieces.rows, setting.n_classes
     values = (rows.decisions - setting.mean) * setting.scale
@@ -125,10 +126,10 @@ def softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
 
 
 def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vector:
-    """The negative log-likelihood of a softmax whose logits use the decision values of all classifiers.
+    """The negative log-likelihood of a softmax whose logits are linear in the decision values of all classes.
 
-    `theta` holds the matrix of slopes, a row for each binary classifier and a column for each class, then
-    the offsets. The result is one vector: the value, then for each entry of `theta` its entry of the gradient
+    `theta` holds the matrix of slopes (a row for each binary classifier, a column for each class), then the
+    offsets. The result is one vector: the value, then for each entry of `theta` its entry of the gradient
     and its row of the Hessian.
     """
     rows, n = pieces.rows, setting.n_classes
@@ -153,17 +154,17 @@ def mixed_softmax_sums(pieces: Pieces, setting: Setting, theta: Vector) -> Vecto
 
 
 def _totals(codes: Indices, n: int, terms: Vector) -> Vector:
-    """For each code from 0 to n - 1, the sum of the entries of `terms` that have this code."""
+    """For each code from 0 to n - 1, the sum of the entries of `terms` where `codes` has this code."""
     return np.bincount(codes, weights=terms, minlength=n).astype(np.float64)
 
 
-MAX_NEWTON_STEPS = 100  # safety cap of each Newton minimisation
-CLOSE = 1e-12  # Newton's method ends when gradient' Hessian^-1 gradient, per row, is at most this
-RIDGE = 1e-14  # this times the number of rows is added to a Hessian's diagonal, so that it is not singular
-MIN_OFFSET_GAIN = 1.92  # an offset must raise the log-likelihood by this: half the 95 % point of chi-squared
+MAX_NEWTON_STEPS = 100  # after this number of steps of Newton's method the last iterate is used as it is
+CLOSE = 1e-12  # Newton's method ends when gradient' Hessian^-1 gradient <= this times the weight of all rows
+RIDGE = 1e-14  # this times the weight of all rows is added to the diagonal of Hessians, which may be singular
+MIN_OFFSET_GAIN = 1.92  # an offset must raise the log-likelihood by more: half the 95 % point of chi-squared
 MIN_SPREAD = 1e-12  # a standard deviation of at most this times max(1, |mean|) counts as 0
-MAX_WEIGHT = 1e100  # if a sample weight exceeds this, all are scaled down, because their sums might overflow
-OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridges on a classifier's slopes: for its own class, for other classes
+MAX_WEIGHT = 1e100  # sample weights are scaled down until none is larger, because their sums might overflow
+OWN_RIDGE, OTHER_RIDGE = 0.1, 10.0  # ridges on the slopes of a logit: for its own decision value, for others
 MOST_MIXED = 40  # with more classes than this, each decision value enters only the logit of its own class
 MAX_SYSTEM_ENTRIES = 2**20  # most matrix entries of the linear systems solved at a time, to bound memory
 
@@ -171,7 +172,7 @@ Ask = Callable[..., Any]  # ask(function, *args) sums function(pieces, *args) ov
 
 
 class NotTested(ValueError):
-    """A class has no row in any test fold, so that its probability cannot be estimated."""
+    """The error that a class has no row in any test fold, so that its probability cannot be estimated."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def fit_calibration(rows: UnseenRows, classes: np.ndarray, multi_class: str) -> 
 
 
 def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
-    """Fit a calibration by Newton's method; `ask(function, *args)` adds up `function` over blocks of rows."""
+    """Fit a calibration to rows in blocks; `ask(function, *args)` adds up the function over all blocks."""
     n_classes = len(classes)
     totals = ask(class_totals, n_classes)
     if not totals.all():
@@ -249,7 +250,7 @@ def fit_by_sums(ask: Ask, classes: np.ndarray, multi_class: str) -> Calibration:
 
 
 def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """Slope and offset of each binary classifier; an offset needs a gain of `MIN_OFFSET_GAIN`."""
+    """Fit a slope for each binary classifier, and an offset where it is needed (see `MIN_OFFSET_GAIN`)."""
     zeros = np.zeros_like(setting.mean)
     shifted = _with_offsets(ask, setting)
     unshifted = _without_offsets(ask, setting._replace(mean=zeros)), zeros
@@ -261,7 +262,7 @@ def _fit_sigmoids(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
 
 
 def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
-    """The slopes (at least 0) and offsets of highest likelihood."""
+    """For each binary classifier, the slope (at least 0) and the offset of highest likelihood."""
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(sigmoid_sums, setting, theta)
@@ -283,7 +284,7 @@ def _with_offsets(ask: Ask, setting: Setting) -> tuple[Vector, Vector]:
 
 
 def _without_offsets(ask: Ask, setting: Setting) -> Vector:
-    """The slopes (at least 0) of highest likelihood when all offsets are 0."""
+    """For each binary classifier, the slope (at least 0) of highest likelihood when all offsets are 0."""
 
     def sums(theta: Matrix) -> tuple[Vector, Matrix, Tensor]:
         packed = ask(sigmoid_sums, setting, np.column_stack([theta, np.zeros(len(theta))]))
@@ -297,10 +298,10 @@ def _without_offsets(ask: Ask, setting: Setting) -> Vector:
 def _fit_softmax(
     ask: Ask, setting: Setting, sums_of: Callable[..., Vector], ridge: Vector, start: Vector
 ) -> Vector:
-    """Slopes and offsets of a softmax over all classes, for standardised decision values.
+    """Fit the slopes and offsets of a softmax over all classes, for standardised decision values.
 
-    The parameters minimise `sums_of` (`softmax_sums` or `mixed_softmax_sums`) plus half the sum of their
-    squares times `ridge`, which has an entry for each parameter. `start` holds their starting values.
+    The parameters theta minimise the value of `sums_of` (`softmax_sums` or `mixed_softmax_sums`) plus
+    0.5 * sum(ridge * theta**2). `start` holds their starting values.
     """
     n, total = setting.n_classes, float(setting.totals.sum())
 
@@ -315,10 +316,10 @@ def _fit_softmax(
 
 
 def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Matrix, n_rows: float) -> Matrix:
-    """Minimise several smooth convex functions at a time by Newton's method, a row of `theta` for each.
+    """By Newton's method, minimise several smooth convex functions, each from its own row of `theta`.
 
-    `sums` returns all values, gradients and Hessians. A step is halved until it satisfies Armijo's rule. The
-    tolerance is proportional to `n_rows`, because the functions are sums over rows.
+    `sums` returns all values, gradients and Hessians at such rows. A step is halved until it satisfies
+    Armijo's rule. The tolerance is proportional to `n_rows`, because the functions are sums over rows.
     """
     values, gradients, hessians = sums(theta)
     for _ in range(MAX_NEWTON_STEPS):
@@ -342,7 +343,7 @@ def minimise(sums: Callable[[Matrix], tuple[Vector, Matrix, Tensor]], theta: Mat
 def couple(pairwise: Matrix, n_classes: int) -> Matrix:
     """Combine probabilities within pairs of classes into probabilities of all classes (Wu, Lin and Weng).
 
-    `pairwise` has a column for each pair of classes i < j: P(j | i or j), the probability of the second. The
+    `pairwise` has a column for each pair of classes i < j: P(j | i or j), the probability of the second. A
     result p minimises the sum over pairs of (P(j | i or j) p_i - P(i | i or j) p_j)^2 among p that sum to 1.
     """
     n_rows, n = len(pairwise), n_classes

@@ -38,8 +38,8 @@ from kmargin.model_selection.scores import (
     score_with,
 )
 
-ALPHA = 0.05  # a model with a p-value up to this is called better than guessing
-UNEQUAL = 1.1  # class sizes are unequal if the largest is at least this times the mean class size
+ALPHA = 0.05  # a model is called better than guessing if its p-value is at most this
+UNEQUAL = 1.1  # class sizes count as unequal if the largest is at least this times the mean class size
 MEASURE_NAMES = {
     "roc_auc": "the area under the ROC curve",
     "balanced_accuracy": "the balanced accuracy",
@@ -67,19 +67,19 @@ class ScoredRows(NamedTuple):
         return np.ones(len(self.y)) if self.weights is None else self.weights
 
     def shares(self, folds: Sequence[Fold]) -> Vector:
-        """Weights of the folds in the mean: for accuracy the total weight of test rows, otherwise equal."""
+        """Weight of each fold in the mean score: for accuracy that of its test rows, otherwise equal."""
         totals = np.ones(len(folds))
         if self.is_accuracy:
             totals = np.array([self.row_weights[fold.test].sum() for fold in folds])
         return totals / totals.sum()
 
     def score(self, model: Any, X: Any, rows: Indices) -> float:
-        """The score of a fitted model on `rows`, whose features X have been prepared for this model."""
+        """The score of a fitted model on the rows with indices `rows`; X has the features of these rows."""
         weights = None if self.weights is None else self.weights[rows]
         return score_with(self.scorer, model, X, self.y[rows], weights)
 
     def guess(self, fold: Fold) -> float:
-        """The score on the test rows of a model that only knows how frequent the classes are.
+        """The score, on the test rows of `fold`, of a model that only knows how frequent the classes are.
 
         The frequencies are those in all rows. Frequencies in the training rows alone would be unfair: a class
         that is more frequent in the training rows is less frequent in the test rows, so guessing one of two
@@ -93,13 +93,13 @@ class ScoredRows(NamedTuple):
 
 
 class OuterResult(NamedTuple):
-    """The model fitted in an outer fold: its score and predictions on the test rows, and its choices."""
+    """Results of the model fitted in an outer fold: score and predictions on the test rows, k, C, support."""
 
     score: float
     predicted: np.ndarray
-    decisions: Matrix | None  # decision values, otherwise probabilities; None if the model has neither
+    decisions: Matrix | None  # decision values, or else probabilities; None if the model has neither
     chosen: dict[str, Any]  # the k and C that the model chose; empty for a model that does not choose
-    support: Indices  # features (or points) of the model; empty for models without `support_`
+    support: Indices  # indices of the features (or training points) used; empty without `support_`
 
 
 def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterResult:
@@ -117,7 +117,7 @@ def evaluate(rows: ScoredRows, fold: Fold, model: Any, X: Any = None) -> OuterRe
 
 
 def split_outer(rows: ScoredRows, cv: Any, repeats: int, seed: int) -> list[Fold]:
-    """The outer folds of all repeats. Raises ValueError if there are too few groups or rows of a class."""
+    """Make the outer folds of all repeats. Raises ValueError for too few groups, or rows of a class."""
     y, groups = rows.y, rows.groups
     splitters = make_splitters(cv, repeats, seed, y, groups)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -169,9 +169,9 @@ def permutation_test(
     n_permutations: int,
     rng: np.random.RandomState | np.random.Generator,
 ) -> tuple[float, Vector]:
-    """The p-value of the score `own`, and the scores for permuted labels.
+    """Return the p-value of `own`, the score of a model, and the scores for permuted labels.
 
-    `scores_of` computes the score of each vector of labels. The p-value is the proportion of permutations
+    `scores_of` computes the scores for a list of label vectors. The p-value is the proportion of permutations
     that have a score of at least `own`; the original labels count as one of them.
     """
     labels = [permute_labels(rows.y, rows.groups, rng) for _ in range(n_permutations)]
@@ -180,7 +180,7 @@ def permutation_test(
 
 
 class Evidence(NamedTuple):
-    """The measure by which a model is compared with guessing, its estimate, and its value for guessing."""
+    """How a model compares with guessing: a measure, its estimate for the model, its value for guessing."""
 
     measure: str
     estimate: Estimate
@@ -194,7 +194,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class HonestScore:
-    """The result of `honest_score`.
+    """The score of a model by nested cross-validation, as returned by `honest_score`.
 
     Attributes
     ----------
@@ -205,14 +205,14 @@ class HonestScore:
         Confidence interval of the score: Wilson's interval for the accuracy, DeLong's for "roc_auc" with two
         classes, otherwise Student's with the standard error of Nadeau and Bengio.
     guessing : float
-        The score of a model that knows only the class frequencies, so that it predicts the most frequent
-        class, on the same folds; NaN for a custom scorer that cannot score such a model.
+        The score, on the same folds, of a model that knows only the class frequencies and so predicts the
+        most frequent class; NaN for a custom scorer that cannot score such a model.
     scores : ndarray
-        The score of each outer fold; the folds of the repeats follow one another.
+        The score of each outer fold: all folds of the first repeat, then those of the second, and so on.
     chosen : list of dict
         For each outer fold, the `k` and `C` that its model chose; empty for a model that does not choose.
     supports : list of ndarray
-        For each outer fold, the features (or points) of its model; empty for models without `support_`.
+        For each outer fold, the features (or training points) used; empty for models without `support_`.
     predicted : ndarray of shape (n_samples,)
         The class predicted for each row in the first repeat, by a model that was not fitted to this row. For
         rows in no test fold (see `tested`) it is the most frequent class.
@@ -253,10 +253,10 @@ class HonestScore:
 
     @property
     def is_better_than_guessing(self) -> bool:
-        """Whether the p-value is at most 0.05; without permutations, whether `evidence` is above guessing.
+        """Whether the model is better than guessing, by the permutation test or else by `evidence`.
 
-        `evidence` is above guessing if its whole interval is. Fewer than 19 permutations are ignored, because
-        their p-value cannot be as small as 0.05.
+        With at least 19 permutations, the p-value must be at most 0.05, which fewer cannot reach. Otherwise
+        the whole interval of ``evidence.estimate`` must be above ``evidence.guessing``.
         """
         if self.p_value is not None and self.judged_by == "permutations":
             return self.p_value <= ALPHA
@@ -264,7 +264,7 @@ class HonestScore:
 
     @property
     def judged_by(self) -> str:
-        """What decides if the model beats guessing: "permutations", or the name of a score."""
+        """What decides if the model is better than guessing: "permutations", or the name of a score."""
         can_decide = self.n_permutations > 0 and 1 / (1 + self.n_permutations) <= ALPHA
         return "permutations" if can_decide else self.evidence.measure
 
@@ -382,7 +382,7 @@ def honest_score(
         return found
 
     def scores_of(labels: list[np.ndarray]) -> Iterator[float]:
-        # Split rows anew for permuted labels: folds stratified by the original ones would lower the scores.
+        # Split rows anew for permuted labels: folds stratified by the original labels would lower the scores.
         labelled = [rows._replace(y=permuted) for permuted in labels]
         folds = [split_outer(each, cv, repeats, seed) for each in labelled]
         jobs = [(each, fold) for each, own in zip(labelled, folds, strict=True) for fold in own]
@@ -395,7 +395,7 @@ def honest_score(
 
 
 def read_rows(model: Any, X: Any, y: Any, weights: Any, groups: Any, scoring: Any) -> ScoredRows:
-    """Check the arguments of `honest_score`, and return the rows with the scorer."""
+    """Check the arguments of `honest_score`, and return the rows with their labels and the scorer."""
     validation.check_model(model, "honest_score")
     refuse_blocks(X, y, "honest_score")
     if groups is not None and np.shape(groups) != np.shape(y)[:1]:
@@ -441,13 +441,13 @@ def _fit_fold(model: Any, rows: ScoredRows, fold: Fold) -> OuterResult:
 def summarise(
     rows: ScoredRows, folds: Sequence[Fold], results: Sequence[OuterResult], confidence: float = 0.95
 ) -> HonestScore:
-    """Return the score of all outer folds together, its interval, and its comparison with guessing."""
+    """Combine the results of outer folds: one score, its confidence interval, a comparison with guessing."""
     scores, shares = np.array([result.score for result in results]), rows.shares(folds)
     score = float(scores @ shares)
     classes, counts = np.unique(rows.y, return_counts=True)
     predicted = np.full(len(rows.y), classes[counts.argmax()], dtype=rows.y.dtype)
     tested = np.zeros(len(rows.y), dtype=bool)
-    # go backwards, so that the prediction of the first repeat is written last and stays
+    # repeats predict the same rows: go backwards, so that the predictions of the first repeat stay
     for fold, result in zip(reversed(folds), reversed(results), strict=True):
         predicted[fold.test], tested[fold.test] = result.predicted, True
     ranked = [
@@ -492,7 +492,7 @@ def weigh_evidence(
     ranked: Sequence[RankedRows] | None,
     confidence: float,
 ) -> Evidence:
-    """Return the measure by which to compare a model with guessing: usually `own`, the score of the model.
+    """Return the measure by which to compare a model with guessing: usually its score, which is `own`.
 
     If the score is the accuracy and classes have unequal sizes, the measure is the area under the ROC curve
     for two classes; for more classes, or without decision values (`ranked` is None), the balanced accuracy.

@@ -35,7 +35,7 @@ class Estimate(NamedTuple):
 
 
 class RankedRows(NamedTuple):
-    """The test rows of a fold, and the decision values by which they are ranked."""
+    """The test rows of a fold, as indices, and the decision values by which they are ranked."""
 
     rows: Indices
     decisions: Vector
@@ -55,7 +55,7 @@ def rate_interval(rate: float, n: float, confidence: float = 0.95) -> Interval:
 
 
 def rate_error(rate: float, n: float) -> float:
-    """The standard error of a rate in n rows: its distance to the farther end of `wilson`, z = 1, so > 0."""
+    """Standard error > 0 of a rate in n rows: distance to the farther end of its Wilson interval, z = 1."""
     low, high = wilson(rate, n, 1.0)
     return max(rate - low, high - rate)
 
@@ -63,7 +63,7 @@ def rate_error(rate: float, n: float) -> float:
 def mean_of_rates(rates: Vector, ns: Vector, confidence: float = 0.95) -> Estimate:
     """The mean of independent rates and its confidence interval, as for the balanced accuracy.
 
-    Rate i was found in ns[i] rows. The lower end is mean - sqrt(sum_i d_i^2) / m, where m is the number of
+    Rate i was observed in ns[i] rows. The lower end is mean - sqrt(sum_i d_i^2) / m, where m is the number of
     rates and d_i the distance from rate i to the lower end of its Wilson interval; the upper end is found in
     the same way (Zou and Donner's MOVER).
     """
@@ -85,10 +85,9 @@ def area_under_roc(
 ) -> Estimate:
     """The area under the ROC curve and its DeLong interval.
 
-    The area is the mean over the folds with test rows of both classes: rows are ranked only within a fold,
-    because the decision values of different models may have different scales. The variance is the sum of
-    the squared influences of all rows (with `groups`, of all groups) on the area. The limits of the interval
-    are computed for the logit of the area, so that they lie between 0 and 1.
+    It is the mean area over folds with test rows of both classes: rows are ranked within folds, as decision
+    values of different models may have different scales. Its variance is the sum of the squared influences
+    of rows (or `groups`) on it. The interval is computed for its logit, so that it lies between 0 and 1.
     """
     areas, positions, tested = [], np.zeros(len(is_positive)), np.zeros(len(is_positive))
     for rows, decisions in folds:
@@ -130,8 +129,8 @@ def _placements(values: Vector, others: Vector, weights: Vector) -> Vector:
 def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> float:
     """Nadeau and Bengio's standard error of the mean difference of two models' scores on the same folds.
 
-    The differences may be equal in all folds by chance. If none exceeds 1 in absolute value, scores are
-    taken for proportions of rows, and the standard error is at least 1 / `n_rows`.
+    `test_ratio` is the number of test rows per training row. All differences may be equal by chance. If none
+    exceeds 1 in absolute value, scores are taken for proportions, and the error is at least 1 / `n_rows`.
     """
     least = 1 / n_rows if np.abs(differences).max() <= 1 else 0.0
     if len(differences) < 2:
@@ -140,7 +139,7 @@ def difference_error(differences: Vector, test_ratio: float, n_rows: int) -> flo
 
 
 def mean_errors(scores: np.ndarray, test_ratio: float, n_rows: float) -> np.ndarray:
-    """Standard errors of mean scores over folds. The first axis of `scores` has the folds of all repeats.
+    """Standard errors of mean scores over the folds of all repeats, which are the first axis of `scores`.
 
     Folds share most of their training rows, and repeats share all rows, so scores are not independent:
     more repeats do not make the error vanish. The squared error is the variance of the scores times
@@ -164,7 +163,7 @@ def are_shares(scores: np.ndarray) -> bool:
 
 
 def mean_interval(scores: Vector, test_ratio: float, n_rows: float, confidence: float = 0.95) -> Interval:
-    """Student's confidence interval of a mean score over folds; for one fold, the whole range of scores."""
+    """Student's confidence interval of a mean score over folds; for one fold, all possible scores."""
     if len(scores) < 2:
         return Interval(0.0, 1.0) if are_shares(scores) else Interval(-np.inf, np.inf)
     mean, error = float(scores.mean()), float(mean_errors(scores, test_ratio, n_rows))
@@ -185,7 +184,7 @@ def effective_number(weights: Vector | None, n: int, groups: np.ndarray | None =
         n = len(weights)
     if weights is None:
         return float(n)
-    relative = weights / weights.max()  # the squares of very large weights would overflow
+    relative = weights / weights.max()  # because the squares of very large weights would overflow
     return float(relative.sum() ** 2 / (relative @ relative))
 
 
@@ -200,7 +199,7 @@ class Fold(NamedTuple):
 
 
 def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups: Any) -> list[Fold]:
-    """Split the user's `n_given` rows into folds, without rows of weight 0, which are not in `samples`.
+    """Split the user's `n_given` rows into folds, and leave out rows of weight 0, which `samples` lacks.
 
     Raises ValueError if a fold has no training row of some class, or no test row.
     """
@@ -218,8 +217,8 @@ def make_folds(splitter: Any, samples: Any, n_given: int, X: Any, y: Any, groups
 def make_splitters(cv: Any, repeats: int, seed: int, y: Any, groups: Any = None) -> list[Any]:
     """Return a scikit-learn splitter for each repeat of the cross-validation.
 
-    If `cv` is a number, folds are stratified and keep the rows of a group together. As in scikit-learn, rows
-    are not shuffled, unless there are several repeats. Raises ValueError if a class then has a single row.
+    If `cv` is a number or None, folds are stratified, keep the rows of a group together, and are shuffled
+    only if there are several repeats, and ValueError is raised if some class has a single row.
     """
     splitter = check_cv(cv, y, classifier=True)
     if cv is None or isinstance(cv, numbers.Integral):
@@ -355,15 +354,15 @@ class ScoreTable:
         return float(self.mean[place]), float(self.error[place])
 
     def at_k(self, column: int) -> "ScoreTable":
-        """The score table of all Cs and the single k ``ks[column]``."""
+        """Return the part of the table for the single k ``ks[column]`` and all Cs."""
         return replace(self, scores=self.scores[:, :, [column]], ks=[self.ks[column]])
 
     def choose(self, selection: str, tolerance: float = 0.0) -> tuple[int, int]:
-        """Return the positions of the chosen C and k in `Cs` and `ks`, by the rule `selection`.
+        """Choose C and k by the rule `selection`; return the index of C in `Cs` and that of k in `ks`.
 
         "best" takes the highest mean score, and among equal scores the smallest k, then the smallest C.
-        "1se" takes the smallest k with a mean score within one standard error of the best, "tolerance" the
-        smallest k within `tolerance` of the best; both rules then take the best C for this k.
+        "1se" takes the smallest k whose mean score, at some C, is within one standard error of the highest,
+        "tolerance" the smallest k for which it is within `tolerance`; both then take the best C for this k.
         """
         if not np.isfinite(self.mean).all():
             fold = int(np.flatnonzero(~np.isfinite(self.scores).all(axis=(1, 2)))[0])
@@ -382,7 +381,7 @@ class ScoreTable:
 
     @property
     def rises_to_the_largest_k(self) -> bool:
-        """Whether the largest of several ks has a higher score than every smaller one."""
+        """Whether the largest of several ks has, with its best C, a higher mean score than all smaller ks."""
         best = self.mean.max(axis=0)
         return len(best) > 1 and bool(best[0] > best[1:].max() + 1e-12)
 

@@ -1,6 +1,6 @@
 """The experiments: random starts (Figure 1), simulated data (Figure 2), and cross-validation (the rest).
 
-An experiment is a function that lists its jobs, and one that runs a job and yields a row for each fit.
+Each experiment has two functions: one lists its jobs, one runs a job and yields the results of each fit.
 """
 
 import time
@@ -35,14 +35,15 @@ from kmargin.paper.protocol import (
     sparsities,
 )
 
-PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}  # no final refit, as in the paper
+# As in the paper, MM and SD end with a projection onto S_k, without a refit. RANDOM has random starts.
+PENALISED = {"mm": MM(ending="projection"), "sd": SD(ending="projection")}
 RANDOM = {name: type(solver)(start="normal", ending="projection") for name, solver in PENALISED.items()}
-HALF = 0.5  # the sparsity of Figure 1; k = p // 2, so for odd p the sparsity is slightly above it
-STARTS_PER_JOB = 25  # random starts in one job, which builds its binary problems only once
+HALF = 0.5  # the sparsity 1 - k/p of all fits of Figure 1; for odd p it is rounded up, because k = p // 2
+STARTS_PER_JOB = 25  # maximum number of random starts in one job, which sets up its binary problems only once
 N_TEST = 1000  # number of test rows of the simulated data
-BASE = 500  # number of samples (or features) on the right side of Figure 2, while the other varies
+BASE = 500  # on the right side of Figure 2: the number of samples while the features vary, and vice versa
 
-Row = dict[str, Any]  # results of a fit, by columns of `rows.csv` and `seconds.csv`
+Row = dict[str, Any]  # results of one fit: the value of each column of `rows.csv` and `seconds.csv`
 
 
 class Experiment(NamedTuple):
@@ -53,7 +54,7 @@ class Experiment(NamedTuple):
 
 
 class Classifiers:
-    """A binary problem for each pair of classes, and the multi-class decisions of the solutions."""
+    """The binary problems of all pairs of classes, with methods to solve them and to assess solutions."""
 
     def __init__(self, dataset: str, X: Matrix, y: np.ndarray, C: float, settings: Settings) -> None:
         self.blueprint: Any = LinearBlueprint(shared=False)
@@ -73,10 +74,10 @@ class Classifiers:
     def solve(
         self, solver: Solver, sizes: Sequence[Sequence[int]], rngs: Sequence[np.random.Generator] = ()
     ) -> Iterator[list[Solution]]:
-        """Solve each binary problem for its list of k; yield, position by position, a solution per problem.
+        """Solve problem m for each k in sizes[m]; yield for each position a list of one solution per problem.
 
-        MM and SD start from the solution for the previous k, and solve only when the next solutions are
-        taken. Exchange searches all k before it yields the first solutions.
+        Random starts are drawn from rngs[m]. MM and SD start from the solution for the previous k, and solve
+        when the caller asks for the next item. Exchange searches for all k before it yields the first item.
         """
         rngs = rngs or [np.random.default_rng(0) for _ in self.problems]
         paths = [
@@ -87,7 +88,7 @@ class Classifiers:
             yield [solution for (solution,) in solutions]
 
     def improve(self, ks: Sequence[int], rngs: Sequence[np.random.Generator]) -> list[Solution]:
-        """Solve each binary problem by Exchange, starting from a random support of k features."""
+        """Solve binary problem m by Exchange, from a random support of ks[m] features drawn from rngs[m]."""
         solutions: list[Solution] = []
         for problem, p, k, rng in zip(self.problems, self.n_features, ks, rngs, strict=True):
             support, beta = np.sort(rng.choice(p, k, replace=False)), np.zeros(problem.design.n_parameters)
@@ -99,7 +100,10 @@ class Classifiers:
         return solutions
 
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
-        """Measures of convergence and of the classifiers found: sums or means over the binary problems."""
+        """Return columns of `rows.csv` on convergence and training, for one solution per binary problem.
+
+        Iterations are summed. Rows that are support vectors of any problem are counted. The rest are means.
+        """
         path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
         self.decide = path.machines(0)
         decisions = self.decide(self.samples.X)
@@ -109,13 +113,14 @@ class Classifiers:
             residual = squared_hinge.residual_of(decision[rows], y)
             losses.append(float(np.mean(squared_hinge.values(residual))))
             is_support_vector[rows[squared_hinge.is_active(residual)]] = True
-        ends = [s.trace[-1] if s.trace else None for s in solutions]  # last outer record; Exchange has none
+        # the record of the last outer iteration of MM or SD; the solver Exchange records none
+        ends = [s.trace[-1] if s.trace else None for s in solutions]
         both = list(zip(ends, solutions, strict=True))
         means: dict[str, Sequence[float]] = {
             "stalled": [s.status is Status.STALLED for s in solutions],
             "objective": [end.objective if end else s.objective for end, s in both],
             "gradient_sq": [end.gradient_sq if end else 0.0 for end in ends],
-            # the squared distance d of the paper's stopping rules, before the final projection
+            # squared distance of the last iterate to S_k, divided by p - k + 1 as in the paper
             "distance_sq": [
                 end.distance_sq / normalizer(s.n_features, len(s.support)) if end else 0.0 for end, s in both
             ],
@@ -130,20 +135,20 @@ class Classifiers:
         }
 
     def accuracy(self, X: Matrix, y: np.ndarray) -> float:
-        """The accuracy, on these rows, of the classifiers that the latest call of `describe` was given."""
+        """The multi-class accuracy, on rows X with classes y, of the solutions last passed to `describe`."""
         classes = self.samples.classes
         decisions = combine_decisions(self.decide(X), len(classes), self.blueprint.multi_class)
         return float(np.mean(choose_classes(decisions, classes) == y))
 
 
 def accuracies(score: Callable[[Matrix, np.ndarray], float], rows: Fold) -> dict[str, float]:
-    """The accuracy on the training, validation and test rows of a fold."""
+    """The accuracies, computed by `score(X, y)`, on the training, validation and test rows of a fold."""
     parts = {"train": rows.train, "validation": rows.validation, "test": rows.test}
     return {part: score(rows.X[at], rows.y[at]) for part, at in parts.items()}
 
 
 def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
-    """The binary problems of a job: with a ridge for Exchange, without one for MM and SD."""
+    """Set up the binary problems of a fold's training rows: with a ridge for Exchange, else without."""
     C = settings.exchange_C if job.solver == "exchange" else np.inf
     return Classifiers(job.dataset, rows.X[rows.train], rows.y[rows.train], C, settings)
 
@@ -151,7 +156,7 @@ def make_classifiers(job: Job, rows: Fold, settings: Settings) -> Classifiers:
 def sensitivity_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """The jobs of Figure 1: fits to the training set with half of the features, from random starts."""
+    """List the jobs of Figure 1: fits from random starts to the training set, with half of the features."""
     for dataset in datasets:
         for solver in [name for name in solvers if name in SOLVERS]:
             for first in range(0, settings.n_starts, STARTS_PER_JOB):
@@ -161,7 +166,7 @@ def sensitivity_jobs(
 
 
 def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
-    """Run a job of Figure 1: start MM and SD from random parameters, Exchange from random supports."""
+    """Run a job of Figure 1: fit MM or SD from random coefficients, or Exchange from random supports."""
     rows = protocol.whole(protocol.read(job.dataset, job.protocol, settings.seed))
     classifiers = make_classifiers(job, rows, settings)
     ks = [p // 2 for p in classifiers.n_features]
@@ -180,7 +185,7 @@ def run_sensitivity(job: Job, settings: Settings) -> Iterator[Row]:
 
 
 def shape_name(n_samples: int, n_features: int) -> str:
-    """The name of simulated data of this shape, such as "500x1000"."""
+    """The name in `rows.csv` of simulated data of this shape, such as "500x1000"."""
     return f"{n_samples}x{n_features}"
 
 
@@ -192,10 +197,10 @@ def shape_of(name: str) -> tuple[int, int]:
 def recovery_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """The jobs of Figure 2: fits to simulated data of `make_sparse_hyperplane`, not to `datasets`.
+    """List the jobs of Figure 2: fits to data simulated by `make_sparse_hyperplane`, instead of `datasets`.
 
-    The left side of the figure varies the sparsity for a few shapes of the data. The right side varies the
-    shape, at the true sparsity.
+    The left side of the figure shows results for many sparsities and a few shapes (samples, features) of the
+    data. The right side shows results for many shapes, at the sparsity of the true coefficients.
     """
     shapes = list(settings.shapes)
     shapes += [(n, BASE) for n in settings.sample_sizes] + [(BASE, p) for p in settings.feature_sizes]
@@ -209,7 +214,7 @@ def recovery_jobs(
 
 
 def run_recovery(job: Job, settings: Settings) -> Iterator[Row]:
-    """Run a job of Figure 2: fit each sparsity separately, without a warm start."""
+    """Run a job of Figure 2: fit a model for each sparsity of the job, each from a cold start."""
     n, p = shape_of(job.dataset)
     X, y, coef = draw_data(n, p, job.fits[0].replicate, settings.seed)
     for fit in job.fits:
@@ -235,16 +240,17 @@ def run_recovery(job: Job, settings: Settings) -> Iterator[Row]:
 
 @lru_cache(maxsize=4)
 def draw_data(n: int, p: int, draw: int, seed: int) -> tuple[Matrix, Vector, Vector]:
-    """Simulate a training set of n rows followed by N_TEST test rows; return X, y, and the coefficients."""
+    """Simulate data set `draw`: n training rows, then N_TEST test rows. Return X, y, true coefficients."""
     random_state = int(np.random.default_rng([seed, n, p, draw]).integers(2**31))
     X, y, coef = make_sparse_hyperplane(n + N_TEST, p, TRUE_SIZE, random_state=random_state, return_coef=True)
     return X, y, coef
 
 
 def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, float]:
-    """The false discovery rate among selected features, and the false omission rate among the others.
+    """Return the false discovery rate and the false omission rate of a selection of features.
 
-    The first rate is 0 if no feature is selected, the second is 0 if all features are.
+    The former is the proportion of selected features that are not causal (0 if none is selected), the latter
+    the proportion of the other features that are causal (0 if all are selected).
     """
     fdr = (selected & ~causal).sum() / max(selected.sum(), 1)
     false_omission = (~selected & causal).sum() / max((~selected).sum(), 1)
@@ -254,7 +260,7 @@ def discovery_rates(selected: np.ndarray, causal: np.ndarray) -> tuple[float, fl
 def crossval_jobs(
     settings: Settings, protocols: Sequence[str], datasets: Sequence[str], solvers: Sequence[str]
 ) -> Iterator[Job]:
-    """The jobs of Tables 2 to 4 and Figure 3: in each fold, a path over sparsities (or over C)."""
+    """List the jobs of Tables 2 to 4 and Figure 3: in each fold, fits for a grid of sparsities, or of C."""
     for name in protocols:
         for dataset in datasets:
             for solver in solvers:
@@ -267,7 +273,7 @@ def crossval_jobs(
 
 
 def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
-    """Run a job of cross-validation: fit a path to the training rows of a fold, and yield its accuracies."""
+    """Run a cross-validation job: fit all sparsities (or all C) to the training rows of one fold."""
     data = protocol.read(job.dataset, job.protocol, settings.seed)
     rows = protocol.fold(data, settings, job.fits[0].replicate)
     if job.solver in PEERS:
@@ -277,8 +283,8 @@ def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
     classifiers = make_classifiers(job, rows, settings)
     sizes = [[count_kept(fit.parameter, p) for fit in job.fits] for p in classifiers.n_features]
     if job.solver == "exchange":
-        # Exchange sweeps down and up the path, so that time and Newton steps cannot be attributed to one
-        # sparsity. Each sparsity gets an equal share of both. `n_iter` counts Newton steps of the whole path.
+        # Exchange searches all sparsities together, so no sparsity has a time and Newton steps of its own.
+        # Each is assigned an equal share of both. `n_iter` counts the Newton steps for all sparsities.
         path = list(classifiers.solve(Exchange().in_folds(), sizes))
         seconds = (time.thread_time() - started) / len(path)
         n_newton = sum(max(s.n_iter for s in along) for along in zip(*path, strict=True)) / len(path)
@@ -294,7 +300,7 @@ def run_crossval(job: Job, settings: Settings) -> Iterator[Row]:
 
 
 def run_peer(job: Job, rows: Fold, settings: Settings) -> Iterator[Row]:
-    """Fit LIBLINEAR or LIBSVM to the training rows for each C, and yield the accuracies."""
+    """Fit LIBLINEAR or LIBSVM to the training rows for each C; yield accuracies, sparsities and times."""
     for fit in job.fits:
         model = make_peer(job, fit.parameter, settings)
         started = time.thread_time()
@@ -305,10 +311,10 @@ def run_peer(job: Job, rows: Fold, settings: Settings) -> Iterator[Row]:
 
 
 def make_peer(job: Job, C: float, settings: Settings) -> Any:
-    """A classifier of LIBLINEAR or LIBSVM, the competitors in Table 4.
+    """Make a classifier of LIBLINEAR or LIBSVM, the competitors in Table 4.
 
-    The paper's numbers for LIBLINEAR are those of one versus rest without an intercept, which the protocol
-    "paper" fits, too. The protocol "shuffled" fits LIBLINEAR like our models: one versus one, with intercept.
+    In the protocol "paper", LIBLINEAR fits one versus rest without intercept, as the paper's numbers imply.
+    In the protocol "shuffled" it fits one versus one with an intercept, as MM, SD and Exchange do.
     """
     if job.solver == "svc":
         return SVC(C=C, kernel="rbf", gamma=settings.gamma)
@@ -325,7 +331,7 @@ def make_peer(job: Job, C: float, settings: Settings) -> Any:
 
 
 def observed_sparsity(model: Any, n_samples: int) -> float:
-    """The mean proportion of zero coefficients, or for SVC of rows that are not support vectors."""
+    """The mean proportion of zero coefficients, or for SVC of training rows that are no support vectors."""
     if isinstance(model, SVC):
         return 1 - len(model.support_) / n_samples
     classifiers = getattr(model, "estimators_", [model])

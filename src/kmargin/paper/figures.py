@@ -25,12 +25,12 @@ SHORT_NAMES = {
 
 
 def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Objective, squared gradient and squared distance in each inner iteration of one run of MM."""
+    """Draw the objective, squared gradient and squared distance to S_k by inner iteration of a run of MM."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X[data.train]
     model = SparseSVC(2, C=np.inf, solver=MM(trace="steps", ending="projection"))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the title says how the run ended
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the figure's title says why the run ended
         model.fit(X, data.y[data.train])
     figure = new_figure(9, 7.5)
     display = ConvergenceDisplay.from_estimator(model, axes=figure.subplots(3, 1, sharex=True))
@@ -41,7 +41,7 @@ def figure_descent(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure 1: box plots of six measures over random starts, for each data set and solver."""
+    """Draw Figure 1: box plots, over random starts, of six measures for each data set and solver."""
     mine = rows[rows.experiment == "sensitivity"]
     datasets = [name for name in DATASETS if name in set(mine.dataset)]
     measures = {
@@ -70,7 +70,7 @@ def figure1(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: str, is_log: bool) -> None:
-    """Draw a box plot of each array at its position; a logarithmic axis shows only the positive values."""
+    """Draw a box plot of each array at its position; on a logarithmic axis, of its positive values only."""
     kept = [(v[v > 0] if is_log else v, at) for v, at in zip(values, positions, strict=True)]
     kept = [(v, at) for v, at in kept if len(v)]
     if is_log:
@@ -92,7 +92,7 @@ def _boxes(ax: Any, values: Sequence[np.ndarray], positions: np.ndarray, color: 
 
 
 def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure 2: accuracy, FDR and FOR against sparsity, and against the data's shape at the true sparsity."""
+    """Draw Figure 2: accuracy, false discovery and omission rates by sparsity, and by size of the data."""
     mine = rows[rows.experiment == "recovery"].copy()
     shapes = [s for s in settings.shapes if experiments.shape_name(*s) in set(mine.dataset)]
     figure = new_figure(11, 7.8)
@@ -119,7 +119,7 @@ def figure2(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], varied: str) -> None:
-    """Draw a measure at the true sparsity against n or p (`varied`), while the other of the two is 500."""
+    """Plot `measure` at the true sparsity by samples (varied="n") or features ("p"), at 500 of the other."""
     base = experiments.BASE
     sizes_by_name = {
         experiments.shape_name(*((size, base) if varied == "n" else (base, size))): size for size in sizes
@@ -141,7 +141,7 @@ def _scaling(ax: Any, rows: "pd.DataFrame", measure: str, sizes: Sequence[int], 
 
 
 def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
-    """Draw for each solver the mean of `y` against `unit` times `x`, with a band of one standard error."""
+    """Plot each solver's mean of column `y` against `unit` times column `x`, with standard errors."""
     for solver in SOLVERS:
         group = rows[rows.solver == solver].groupby(x)[y].agg(["mean", "sem"])
         if len(group):
@@ -153,7 +153,7 @@ def _lines(ax: Any, rows: "pd.DataFrame", x: str, y: str, unit: float) -> None:
 
 
 def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
-    """Figure 3: convergence (left) and accuracies (right) along the path on a data set."""
+    """Draw Figure 3 for a data set: convergence (left) and accuracies (right) of each solver by sparsity."""
     mine = of_crossval(rows, protocol_name)
     mine = mine[(mine.dataset == dataset) & mine.solver.isin(SOLVERS)]
     figure = new_figure(9, 7.8)
@@ -180,14 +180,14 @@ def figure3(rows: "pd.DataFrame", dataset: str, protocol_name: str) -> Any:
 
 
 def with_places(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Add a column with the position of each parameter in its grid, so that figures space the grid evenly."""
+    """Add the column `place`: each parameter's position in its grid, so that figures space grids evenly."""
     rows = rows.copy()
     rows["place"] = rows.groupby(["experiment", "dataset", "solver"])["parameter"].rank("dense") - 1
     return rows
 
 
 def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure S1: scatter plots of three pairs of features of `synthetic`."""
+    """Draw Figure S1: scatter plots of three pairs of features of the data set `synthetic`."""
     data = protocol.read("synthetic", "paper", settings.seed)
     X = protocol.whole(data).X
     figure = new_figure(10, 3.7)
@@ -207,7 +207,7 @@ def figure_s1(rows: "pd.DataFrame", settings: Settings) -> Any:
 
 
 def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
-    """Figure S2: `spiral`, and the points kept by a model with three points per pair of classes."""
+    """Draw Figure S2: the data set `spiral`, and the training points that kernel models with k = 3 keep."""
     data = protocol.read("spiral", "paper", settings.seed)
     X = protocol.whole(data).X
     model = KernelSparseSVC(3, C=100.0, gamma=1.0, shared=False).fit(X[data.train], data.y[data.train])
@@ -226,7 +226,7 @@ def figure_s2(rows: "pd.DataFrame", settings: Settings) -> Any:
     return figure
 
 
-DRAWN = {  # by part of the report; each function is called with the rows and the settings of a run
+DRAWN = {  # the function that draws each part of the report from the results and settings of a run
     "descent": figure_descent,
     "figure1": figure1,
     "figure2": figure2,
@@ -236,14 +236,13 @@ DRAWN = {  # by part of the report; each function is called with the rows and th
 
 
 def _finish(ax: Any) -> None:
-    """Give axes the common style: no box, a light grid, small tick labels."""
+    """Give axes the style of all figures: no top and right border, a light grid, small tick labels."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.tick_params(which="both", labelsize=8)
 
 
 def _legend(figure: Any, solvers: Sequence[str]) -> None:
-    """Add a legend of the solvers below the figure."""
     from matplotlib.lines import Line2D
 
     handles = [

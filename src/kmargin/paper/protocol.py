@@ -1,4 +1,4 @@
-"""The settings of the paper's experiments, the records of fits and jobs, and the splits of rows."""
+"""The settings of the paper's experiments, what a job and a fit are, and the splits and scalings of data."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -13,35 +13,36 @@ from kmargin.datasets import TABLE_1, load
 
 SOLVERS = ("mm", "sd", "exchange")  # solvers of this package
 PEERS = ("l2r", "l1r", "svc")  # competitors: LIBLINEAR with L2 or L1 penalty, and LIBSVM
-PROTOCOLS = ("paper", "shuffled")  # split rows into training and test rows in file order, or at random
+PROTOCOLS = ("paper", "shuffled")  # how training and test rows are split: in file order, or at random
 
 DATASETS = tuple(sorted(TABLE_1))  # all data sets of the paper, in the order of its Table 3
-SHIPPED = ("iris", "spiral", "synthetic")  # available without a download
+SHIPPED = ("iris", "spiral", "synthetic")  # data sets that need no download: simulated or in the package
 
 TRUE_SIZE = 50  # number of causal features in the simulation of Figure 2
-GAMMA = 0.5  # of the kernel exp(-gamma * distance ** 2) for `spiral`, whose features are z-scores
-# The solver Exchange is run with a ridge, unlike the paper's problem. All data sets have the same C:
-# with 1, 10 and 100 the mean validation accuracy over the data sets differs by 0.3 points.
+GAMMA = 0.5  # gamma of the RBF kernel exp(-gamma * distance**2), which only the data set `spiral` is run with
+# C of the solver Exchange. MM and SD are run without a ridge, as in the paper. All data sets share this C,
+# because C = 1, 10 or 100 changes the mean validation accuracy over data sets by only 0.3 percentage points.
 EXCHANGE_C = 10.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings on which results depend. The default values are those of the paper."""
+    """The settings that results of the experiments depend on. The default sizes are those of the paper."""
 
     seed: int = 1903
     n_folds: int = 10
-    n_folds_run: int = 10  # how many of the `n_folds` folds are run; fewer in a quick run
-    n_starts: int = 100  # random starts of Figure 1
-    n_draws: int = 10  # simulated data sets of each shape in Figure 2
-    shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))  # (samples, features)
-    sample_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # samples, for 500 features
-    feature_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # features, for 500 samples
+    n_folds_run: int = 10  # only the first `n_folds_run` of the `n_folds` folds are run
+    n_starts: int = 100  # number of random starts of each solver on each data set, for Figure 1
+    n_draws: int = 10  # number of simulated data sets of each shape, for Figure 2
+    # (samples, features) of the simulated data on the left side of Figure 2; sizes on its right side follow
+    shapes: tuple[tuple[int, int], ...] = ((500, 1000), (1000, 500), (2000, 500))
+    sample_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # Figure 2: samples at 500 features
+    feature_sizes: tuple[int, ...] = (250, 500, 1000, 2000, 4000, 8000)  # Figure 2: features at 500 samples
     exchange_C: float = EXCHANGE_C
     gamma: float = GAMMA
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON stores them, with lists instead of tuples."""
+        """The settings as they are read from `manifest.json`: with lists instead of tuples."""
         return dict(json.loads(json.dumps(asdict(self))))
 
 
@@ -71,7 +72,7 @@ def sparsities(dataset: str) -> tuple[float, ...]:
 
 
 def costs(dataset: str) -> tuple[float, ...]:
-    """The paper's grid of C for LIBLINEAR and LIBSVM, in descending order."""
+    """The paper's grid of C for fits of LIBLINEAR and LIBSVM to a data set, in descending order."""
     if dataset == "iris":
         return (1.0, 0.1, 0.01, 0.001)
     if dataset == "breast-cancer-wisconsin":
@@ -80,20 +81,20 @@ def costs(dataset: str) -> tuple[float, ...]:
 
 
 def recovery_sparsities(n_features: int) -> tuple[float, ...]:
-    """The grid of sparsities of Figure 2, which contains the true sparsity of the simulated data."""
+    """The sparsities of Figure 2, ascending. They contain that of the true coefficients, 1 - 50/p."""
     grid = {i / 10 for i in range(10)} | {0.93, 0.97, 0.99}
     return tuple(sorted(grid | {1 - TRUE_SIZE / n_features}))
 
 
 class Fit(NamedTuple):
-    """One fit of an experiment, to all pairs of classes. Its results are one row of `rows.csv`."""
+    """One fit of an experiment to all classes of a data set. Its results are one row of `rows.csv`."""
 
-    replicate: int  # number of the fold, random start or simulated data set
-    parameter: float  # the sparsity s, or C for LIBLINEAR and LIBSVM
+    replicate: int  # index of the fold, random start or simulated data set (depending on the experiment)
+    parameter: float  # the sparsity s = 1 - k/p; for LIBLINEAR and LIBSVM it is C
 
 
 class Job(NamedTuple):
-    """Fits that one process runs one after the other; their results are saved together."""
+    """Fits of one solver to one data set. One process runs them in turn; their results are saved together."""
 
     experiment: str
     protocol: str
@@ -103,7 +104,7 @@ class Job(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A data set before scaling, and its split into training and test rows."""
+    """A data set before scaling, the indices of its training and test rows, and how it is to be scaled."""
 
     X: Matrix
     y: np.ndarray
@@ -114,7 +115,7 @@ class Data(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """A data set scaled for one fold, and the training, validation and test rows of the fold."""
+    """A data set scaled for one fold, and the indices of the training, validation and test rows."""
 
     X: Matrix
     y: np.ndarray
@@ -125,7 +126,7 @@ class Fold(NamedTuple):
 
 @lru_cache(maxsize=2)
 def read(dataset: str, protocol: str, seed: int) -> Data:
-    """Load or simulate a data set, and split it into training and test rows."""
+    """Load or simulate a data set; split it in file order (protocol "paper") or at random ("shuffled")."""
     X, y = load(dataset, random_state=seed, return_X_y=True)
     entry = TABLE_1[dataset]
     n = len(y)
@@ -138,7 +139,7 @@ def read(dataset: str, protocol: str, seed: int) -> Data:
 
 
 def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
-    """Scale the columns of X by mean and standard deviation, or by minimum and range, of the rows `by`."""
+    """Scale X by column means and standard deviations ("zscore") or minima and ranges of the rows `by`."""
     if scaling == "none":
         return X
     if scaling == "zscore":
@@ -149,12 +150,12 @@ def scale(X: Matrix, by: Matrix, scaling: str) -> Matrix:
 
 
 def whole(data: Data) -> Fold:
-    """All training rows as one fold without validation rows."""
+    """All training rows of a data set, scaled, as one fold without validation rows."""
     return _scaled(data, data.train, data.train[:0])
 
 
 def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
-    """The training and validation rows of each cross-validation fold of the training set."""
+    """The indices of the training and validation rows of each cross-validation fold of the training set."""
     if data.protocol == "paper":
         splits = KFold(n_folds).split(data.train)
     else:
@@ -164,11 +165,11 @@ def folds(data: Data, n_folds: int, seed: int) -> list[tuple[Indices, Indices]]:
 
 
 def fold(data: Data, settings: Settings, number: int) -> Fold:
-    """The cross-validation fold with this number, with scaled features."""
+    """The cross-validation fold with this number (counted from 0), with features scaled for it."""
     return _scaled(data, *folds(data, settings.n_folds, settings.seed)[number])
 
 
 def _scaled(data: Data, train: Indices, validation: Indices) -> Fold:
-    """Scale the data: by all rows, as the paper does, or in the protocol "shuffled" by the training rows."""
+    """Make a fold, with features scaled by all rows, as in the paper, or ("shuffled") by the rows `train`."""
     by = data.X if data.protocol == "paper" else data.X[train]
     return Fold(scale(data.X, by, data.scaling), data.y, train, validation, data.test)

@@ -20,7 +20,7 @@ from kmargin.tables.model_file import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-OPTIONAL = "TCGA-PANCAN-HiSeq"  # large, so it is run by default only if its file was downloaded before
+OPTIONAL = "TCGA-PANCAN-HiSeq"  # a large data set, run by default only if its file was downloaded before
 WHY_ABSENT = (
     "its archive (72 MB, at UCI) was not available, and is downloaded only with "
     "`--datasets TCGA-PANCAN-HiSeq`"
@@ -40,17 +40,17 @@ COLUMN_TITLES = {
 
 
 class Item(NamedTuple):
-    """An equation, algorithm, table, figure or section of the paper."""
+    """An equation, algorithm, table, figure or section of the paper, and where it is in the code."""
 
-    name: str  # the item's number in the paper, such as "Equation 4", or else its section
+    name: str  # what the paper calls the item, such as "Equation 4"; else the section that has it
     what: str
-    functions: tuple[str, ...]  # names of its functions and classes, without "kmargin."
-    section: str  # the section of the report that uses or shows the item
-    note: str = ""  # how the code differs from the paper's text; empty if it does not
+    functions: tuple[str, ...]  # the functions and classes that implement the item, without "kmargin."
+    section: str  # the part of our report that shows or uses the item, such as "table3"
+    note: str = ""  # where the code or a formula differs from the paper's text; may be empty
 
 
 def read_map() -> tuple[Item, ...]:
-    """The rows of `paper_map.csv`, in the order of the paper."""
+    """Read `paper_map.csv`: where each item of the paper is in the code, in the order of the paper."""
     with Path(__file__).with_name("paper_map.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return tuple(Item(**row | {"functions": tuple(row["functions"].split())}) for row in rows)
@@ -68,7 +68,7 @@ def heading(part: str) -> str:
 
 
 class Duel(NamedTuple):
-    """The results of Exchange on a data set, and of its rival: MM or SD, whichever validates better."""
+    """The results on a data set of Exchange and of its rival, the better of MM and SD on validation rows."""
 
     ours: Line
     rival: Line
@@ -80,57 +80,54 @@ class Duel(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """The noise of a difference: the larger noise of the two test accuracies."""
+        """The gain or loss that noise can explain: the larger of the noises of the two test accuracies."""
         return max(line.entries["test"].noise for line in self)
 
     @property
     def speed(self) -> float:
-        """The time that the rival takes for the path, divided by the time of Exchange."""
+        """How many times as fast Exchange is: its rival's time for all sparsities, divided by its own."""
         return self.rival.entries["seconds"].value / self.ours.entries["seconds"].value
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusions from a run, as sentences for the report and for the terminal."""
+    """What a run shows: whether the paper's results hold up, and how Exchange compares with MM and SD."""
 
     settings: Settings
-    lines: Sequence[Line]  # the lines of Table 3
+    lines: Sequence[Line]  # the rows of Table 3
 
     @property
     def is_quick(self) -> bool:
-        """Whether the run has fewer folds, random starts or simulated data sets than the paper."""
+        """Whether settings other than the seed differ from the paper's, as those of a quick run do."""
         return asdict(self.settings) | {"seed": 0} != asdict(Settings()) | {"seed": 0}
 
     @cached_property
     def absent(self) -> list[str]:
-        """The data sets that were not run."""
+        """The data sets of the paper that Table 3 has no results for."""
         return [name for name in DATASETS if name not in {line.dataset for line in self.lines}]
 
     def why_absent(self, dataset: str) -> str:
-        """Why a data set was not run."""
+        """The reason, shown in the report, why a run has no results for a data set."""
         return WHY_ABSENT if dataset == OPTIONAL and not self.is_quick else "not in this run"
 
     @property
     def is_whole(self) -> bool:
-        """Whether the paper's results can be judged: all folds and data sets but `OPTIONAL` were run."""
+        """Whether all folds and data sets were run, except perhaps `OPTIONAL`: enough to judge the paper."""
         return not self.is_quick and set(self.absent) <= {OPTIONAL}
 
     @cached_property
     def printed(self) -> list[Line]:
-        """The lines whose test accuracy is printed in the paper."""
+        """The rows of Table 3 for which the paper prints a test accuracy."""
         return [line for line in self.lines if line.entries["test"].printed is not None]
 
     @property
     def n_met(self) -> int:
-        """The number of printed test accuracies that agree with ours within noise."""
+        """The number of test accuracies printed in the paper that agree with ours within noise."""
         return sum(not line.entries["test"].differs for line in self.printed)
 
     @cached_property
     def duels(self) -> list[Duel]:
-        """For each data set, Exchange and its rival: MM or SD, whichever has the better validation accuracy.
-
-        If MM and SD tie, the rival is the faster one, so that the choice does not make Exchange look fast.
-        """
+        """For each data set, Exchange and its rival: MM or SD, whichever is better on validation rows."""
         found = []
         for dataset in DATASETS:
             mine = {line.solver: line for line in self.lines if line.dataset == dataset}
@@ -141,16 +138,16 @@ class Verdict:
 
     @property
     def n_won(self) -> int:
-        """The number of data sets on which Exchange tests at most 0.05 points worse than its rival."""
+        """The number of data sets where Exchange's test accuracy is at most 0.05 points below its rival's."""
         return sum(duel.gain >= -0.05 for duel in self.duels)
 
     @property
     def speed(self) -> float:
-        """The median over data sets of the time of the rival (MM or SD) divided by the time of Exchange."""
+        """How many times as fast as its rival (MM or SD) Exchange is: the median over data sets."""
         return float(np.median([duel.speed for duel in self.duels]))
 
     def sentences(self) -> list[str]:
-        """All conclusions that the run allows, the most important one first."""
+        """The conclusions that the run allows, in sentences for the report and the terminal."""
         parts = (self._quick_run(), self._agreement(), self._absent(), self._comparison())
         return [text for text in parts if text]
 
@@ -205,22 +202,19 @@ class Verdict:
 
 
 def _rank(line: Line) -> tuple[float, float]:
-    """Sort key by descending validation accuracy; equally accurate solvers are ordered by time.
-
-    Accuracies are rounded, because means of equal accuracies may differ in the last digits.
-    """
+    """Sort key: the highest validation accuracy first (rounded, so that ties are found), then the fastest."""
     return -round(line.entries["validation"].value, 6), line.entries["seconds"].value
 
 
 def main_results(folder: Path, settings: Settings) -> Verdict:
-    """The conclusions from the results in a folder."""
+    """Read the results in a folder, and judge by Table 3 whether those of the paper hold up."""
     rows = tables.read_rows(folder)
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
     return Verdict(settings, tables.table3(rows, protocols[0]) if protocols else [])
 
 
 def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path:
-    """Write tables as CSV files, and `report.html`, from the results in a folder; return the page's path."""
+    """Write `parts` of the report on the results in a folder: tables as CSV, and a page; return its path."""
     rows = figures.with_places(tables.read_rows(folder))
     protocols = [name for name in PROTOCOLS if name in set(rows.protocol)]
     first, *others = protocols or ["paper"]
@@ -265,7 +259,7 @@ def write_report(folder: Path, parts: Sequence[str], settings: Settings) -> Path
 
 
 def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
-    """Whether a part of the report can be shown: its results are there, or it needs none."""
+    """Whether a part of the report can be shown: `rows` has the results that it shows, or it shows none."""
     needed = {"figure1": "sensitivity", "figure2": "recovery"}
     if part == "descent" or part.startswith("figureS"):
         return True
@@ -274,39 +268,40 @@ def _has_rows(part: str, rows: "pd.DataFrame") -> bool:
 
 
 def draw(part: str, rows: "pd.DataFrame", settings: Settings) -> dict[str, str]:
-    """The figure of a part as SVG, and its size in the report, "wide" or "narrow"."""
+    """Draw the figure of a part of the report: its SVG, and its size on the page, "wide" or "narrow"."""
     has_pixels = part in ("figureS1", "figureS2")
     image = html.svg(figures.DRAWN[part](rows, settings), part, follows_theme=not has_pixels)
     return {"svg": image, "size": "narrow" if part == "figureS2" else "wide"}
 
 
 def draw_paths(rows: "pd.DataFrame", protocol: str) -> list[dict[str, str]]:
-    """Figure 3 for each data set; that of the paper, or a similar one if that was not run, comes first."""
+    """Draw Figure 3 for each data set; return a list of dicts with the name of the data set and the SVG."""
     present = set(tables.of_crossval(rows, protocol).dataset)
+    # The data set that the paper's Figure 3 shows comes first, or a similar one if it was not run.
     favourite = next((d for d in (OPTIONAL, "optdigits", "synthetic") if d in present), "")
     order = sorted((d for d in DATASETS if d in present), key=lambda d: d != favourite)
     return [{"dataset": name, "svg": html.svg(figures.figure3(rows, name, protocol), name)} for name in order]
 
 
 def columns_of(lines: Sequence[Line]) -> list[str]:
-    """The names of all columns that occur in the lines."""
+    """The names of the columns in which any of these rows of a table has a number."""
     return list(dict.fromkeys(name for line in lines for name in line.entries))
 
 
 def is_printed(lines: Sequence[Line], column: str) -> bool:
-    """Whether the paper prints a number in this column for any of the lines."""
+    """Whether the paper prints a number in this column for any of these rows of a table."""
     found = (line.parameter if column == "parameter" else line.entries.get(column) for line in lines)
     return any(entry is not None and entry.printed is not None for entry in found)
 
 
 def is_highest(lines: Sequence[Line], line: Line, column: str) -> bool:
-    """Whether a line has the highest number among the lines of its data set, in the digits that are shown."""
+    """Whether a row's number in `column`, as rounded on the page, is the highest one of its data set."""
     highest = max(other.entries[column].value for other in lines if other.dataset == line.dataset)
     return short(line.entries[column].value) == short(highest)
 
 
 def short(value: float) -> str:
-    """A number as text with four digits, or three if below 1; with an exponent if very small or large."""
+    """Format a number: four significant digits, three if below 1, and as 1.23e4 if very small or large."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"
     mantissa, exponent = f"{value:.2e}".split("e")
@@ -314,7 +309,7 @@ def short(value: float) -> str:
 
 
 def settings_rows(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    """Pairs of name and value: the settings of a run, the computers it ran on, and the version."""
+    """Names and values of the settings of a run, of the computers it ran on, and the version of kmargin."""
     environments = manifest["environments"]
     rows = [(name, json.dumps(value)) for name, value in manifest["settings"].items()]
     for number, environment in enumerate(environments, 1):

@@ -20,14 +20,14 @@ from kmargin.paper.protocol import DATASETS, PEERS, PROTOCOLS, QUICK, SHIPPED, S
 from kmargin.paper.report import OPTIONAL, write_report
 from kmargin.paper.store import Key, Store, locked
 
-# The sort order of results: by experiment, then protocol, data set and solver, each in its listed order.
+# The order in files of results: of experiments, then of protocols, of data sets and of solvers.
 _ORDERS = (tuple(EXPERIMENTS), PROTOCOLS, DATASETS, (*SOLVERS, *PEERS))
 
 
 def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verbose: int = 1) -> int:
-    """Run the jobs whose results are not on disk yet in `n_jobs` processes; return the number of fits.
+    """Run the jobs that `store` has no results of, in `n_jobs` processes; return the number of fits run.
 
-    The results of each job are saved as soon as it ends. With n_jobs=1 no process is started.
+    The results of a job are added to `store` as soon as it ends. With n_jobs=1 no process is started.
     """
     waiting = [job for job in jobs if not store.has(job)]
     n_fits = sum(len(job.fits) for job in waiting)
@@ -54,15 +54,15 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
     """Run the fits of a job on one core; return the job with a row of results for each fit."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the column `stalled` of the results shows it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # stalled runs show in the column `stalled`
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
 
 def beginning(job: Job) -> Job:
-    """A shorter job that calls, and so compiles, every function that `job` needs; it is equal for all folds.
+    """Shorten a job, but let it run, and so compile, all functions it uses. All folds share the result.
 
-    Exchange needs its whole path. MM and SD need two fits, because the first one keeps all features.
+    It has two fits, since the first may be a simple one with all features. A path of Exchange keeps its fits.
     """
     is_path = job.experiment == "crossval" and job.solver == "exchange"
     fits = [Fit(0, fit.parameter) for fit in job.fits]
@@ -71,24 +71,24 @@ def beginning(job: Job) -> Job:
 
 @functools.cache
 def warm_up(job: Job, settings: Settings) -> None:
-    """Run a job once per process and discard its results, so that measured times exclude compilation."""
+    """Run a job once per process, without using its results, so that measured times exclude compilation."""
     for _ in EXPERIMENTS[job.experiment].run(job, settings):
         pass
 
 
 def order(key: Key) -> Any:
-    """The sort key of a row: experiment, protocol, data set, solver, replicate, parameter."""
+    """Convert the key of a fit (its values in the columns `KEYS`) to a key that sorts the results."""
     *names, replicate, parameter = key
     places: list[Any] = []
     for name, known in zip(names, _ORDERS, strict=True):
         if name in known:
             places.append((known.index(name), ()))
-        else:  # the shape of simulated data, such as "500x1000"
+        else:  # `name` is a shape of simulated data, such as "500x1000", and not in DATASETS
             places.append((len(known), shape_of(name)))
     return *places, int(replicate), float(parameter)
 
 
-# The experiment whose results each part of the report shows; None for parts that show no results.
+# For each part of the report, the experiment whose results it shows; None if it shows no such results.
 PARTS: dict[str, str | None] = {
     "descent": None,
     "figure1": "sensitivity",
@@ -103,7 +103,7 @@ PARTS: dict[str, str | None] = {
 
 
 class Request:
-    """What `kmargin reproduce` is to run: parts of the report, data sets, solvers and settings."""
+    """The options of `kmargin reproduce`: parts of the report, data sets, solvers, protocols, settings."""
 
     def __init__(
         self,
@@ -145,17 +145,17 @@ class Request:
 
 
 def plan(request: Request) -> list[Job]:
-    """All jobs that a request needs, one experiment after the other."""
+    """List all jobs of the experiments whose results the requested parts of the report show."""
     needed = {PARTS[part] for part in request.parts}
     chosen = (request.settings, request.protocols, request.datasets, request.solvers)
     return [job for name in EXPERIMENTS if name in needed for job in EXPERIMENTS[name].jobs(*chosen)]
 
 
 def reproduce(request: Request, out: Path, *, n_jobs: int = 1, verbose: int = 1) -> Path:
-    """Run the jobs whose results are not in the folder `out`, write tables and a page; return its path."""
+    """Run the jobs that the folder `out` has no results of; write tables and a page, return its path."""
     settings = request.settings
     jobs = plan(request)
-    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # fails now if a file is missing
+    for dataset in {job.dataset for job in jobs} & {*TABLE_1}:  # a missing file is an error before any fit
         protocol.read(dataset, request.protocols[0], settings.seed)
     with locked(out):
         run(jobs, Store(out, settings.to_dict(), request.command), settings, n_jobs, verbose)

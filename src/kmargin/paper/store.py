@@ -24,21 +24,22 @@ VALUES = (
     "iterations", "stalled", "objective", "gradient_sq", "distance_sq", "loss", "support_vectors", "kept",
     "sparsity", "fdr", "for", "train", "validation", "test",
 )  # fmt: skip
-COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}  # in the order of writing
-FORMAT = 2  # version of the folder's format; since 2, times are measured after a warm-up
+# The columns of each file of results. Times are written first, so that no other result lacks its time.
+COLUMNS = {"seconds.csv": (*KEYS, "seconds"), "rows.csv": (*KEYS, *VALUES)}
+FORMAT = 2  # version of the files of results; since version 2, times exclude compilation
 RECORDED = ("kmargin", "numpy", "scipy", "scikit-learn", "numba")
 
 Key = tuple[str, ...]  # the values of the columns KEYS, which identify a fit
 
 
 class StoreError(RuntimeError):
-    """The folder holds files of another kind or settings, or another run writes to it: nothing is written."""
+    """Raised if a folder cannot take results: it has other files or settings, or another run uses it."""
 
 
 class Store:
-    """The results in one folder, with all numbers as text.
+    """The tables `rows.csv` and `seconds.csv` of one folder, with all numbers as text.
 
-    The time of a fit is written before its row, so that every fit with a row in `rows.csv` has a time.
+    The time of a fit is written first, so that every fit in `rows.csv` has a time, even if a run is killed.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], command: str) -> None:
@@ -48,12 +49,12 @@ class Store:
         self.tables = {name: read_table(folder / name, columns) for name, columns in COLUMNS.items()}
 
     def has(self, job: Job) -> bool:
-        """Whether all fits of a job are on disk."""
+        """Whether `rows.csv` has the results of all fits of a job."""
         keys = (_key(job, fit._asdict()) for fit in job.fits)
         return all(key in self.tables["rows.csv"] for key in keys)
 
     def append(self, job: Job, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append the results of a job to the files."""
+        """Append the results of a job to `seconds.csv` and `rows.csv`: a line for each fit."""
         for name, columns in COLUMNS.items():
             values = columns[len(KEYS) :]
             found = {_key(job, row): tuple(_text(row.get(column)) for column in values) for row in rows}
@@ -64,7 +65,7 @@ class Store:
             self.tables[name] |= found
 
     def finish(self, order: Callable[[Key], Any]) -> None:
-        """Sort all rows by `order` of their keys; drop times of fits that have no row of results."""
+        """Sort the lines of both files by `order(key)`; drop times of fits that `rows.csv` does not have."""
         keys = sorted(self.tables["rows.csv"], key=order)
         for name, columns in COLUMNS.items():
             found = self.tables[name]
@@ -73,7 +74,7 @@ class Store:
 
 
 def read_table(path: Path, columns: Sequence[str]) -> dict[Key, tuple[str, ...]]:
-    """Read the rows of a CSV file by key of a fit; create a missing file, cut off an incomplete last line."""
+    """Read a CSV file: values by key of a fit. Create it if missing; cut off an incomplete last line."""
     header = _lines([columns])
     content = path.read_bytes() if path.exists() else b""
     complete = content[: content.rfind(b"\n") + 1] or header
@@ -86,7 +87,7 @@ def read_table(path: Path, columns: Sequence[str]) -> dict[Key, tuple[str, ...]]
 
 
 def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None:
-    """Add a command and its environment to the manifest. Raises StoreError if settings have changed."""
+    """Record a command and this computer in `manifest.json`. Raises StoreError if its settings differ."""
     path = folder / "manifest.json"
     now = {"format": FORMAT, "kmargin": importlib.metadata.version("kmargin"), "settings": settings}
     manifest: dict[str, Any] = now | {"commands": [], "environments": []}
@@ -109,7 +110,7 @@ def write_manifest(folder: Path, settings: dict[str, Any], command: str) -> None
 
 
 def environment() -> dict[str, Any]:
-    """The computer and the versions of packages, on which the last digits of results may depend."""
+    """The computer and the versions of packages; the last digits of results may depend on both."""
     versions = {name: importlib.metadata.version(name) for name in RECORDED}
     return {
         "python": platform.python_version(),

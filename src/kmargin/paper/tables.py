@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_published() -> dict[tuple[str, str, str], list[dict[str, float]]]:
-    """The numbers that the paper prints: a list of rows for each table, data set and solver."""
+    """Read the numbers that the paper prints: a list of rows for each (table, data set, solver)."""
     found: dict[tuple[str, str, str], list[dict[str, float]]] = {}
     with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -32,16 +32,16 @@ with Path(__file__).with_name("reasons.toml").open("rb") as file:
     REASONS: list[dict[str, Any]] = tomllib.load(file)["reason"]
 UNKNOWN = "No reason is known. The results of each fit are in rows.csv."
 PERCENT = ("train", "validation", "test", "sparsity")  # columns that are shown in percent
-TOTALS = ("iterations", "seconds")  # columns that are summed along the path in Tables 3 and 4
+TOTALS = ("iterations", "seconds")  # columns summed over all sparsities (or all C) in Tables 3 and 4
 NAMES = {"mm": "MM", "sd": "SD", "exchange": "exchange", "l2r": "L2R", "l1r": "L1R", "svc": "SVC"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One of our numbers, and the number that the paper prints in the same cell, if it prints one."""
+    """A cell of a table: our number, and the number that the paper prints there, if it prints one."""
 
     value: float
-    noise: float = 0.0  # differences from the paper up to this may come from randomness or rounding
+    noise: float = 0.0  # the largest difference from `printed` that chance or rounding can explain
     printed: float | None = None
 
     @property
@@ -52,22 +52,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table: the results of a solver on a data set."""
+    """One row of Table 2, 3 or 4: the results of a solver on a data set, for one sparsity or one C."""
 
     dataset: str
     solver: str
-    parameter: Entry  # the sparsity s in percent, or C
-    entries: dict[str, Entry]  # by column
-    is_marked: bool = False  # whether this is the row of the true sparsity of the simulated data
+    parameter: Entry  # the sparsity 1 - k/p in percent; for LIBLINEAR and LIBSVM it is C
+    entries: dict[str, Entry]  # the other cells of the row, by name of the column
+    is_marked: bool = False  # whether the sparsity is the true one of the data set `synthetic`
 
     def differing(self) -> dict[str, Entry]:
-        """The entries that differ from the printed ones by more than noise."""
+        """The cells, by column, in which our number differs from the paper's by more than noise."""
         everything = {"parameter": self.parameter, **self.entries}
         return {name: entry for name, entry in everything.items() if entry.differs}
 
 
 def read_rows(folder: Path) -> "pd.DataFrame":
-    """The results of all fits with their times; accuracies and sparsities are in percent."""
+    """Read the results and times of all fits from a folder; accuracies and sparsities are in percent."""
     import pandas as pd
 
     rows = pd.read_csv(folder / "rows.csv")
@@ -77,17 +77,17 @@ def read_rows(folder: Path) -> "pd.DataFrame":
 
 
 def of_crossval(rows: "pd.DataFrame", protocol: str) -> "pd.DataFrame":
-    """The rows of the cross-validation experiment with one protocol."""
+    """Select the results of the cross-validation experiment under a protocol, "paper" or "shuffled"."""
     return rows[(rows.experiment == "crossval") & (rows.protocol == protocol)]
 
 
 def printed_rows(table: str, protocol: str, dataset: str, solver: str) -> list[dict[str, float]]:
-    """The rows that the paper prints for a data set and solver; none unless the protocol is "paper"."""
+    """The rows of a table of the paper for a data set and a solver; none for the protocol "shuffled"."""
     return PUBLISHED.get((table, dataset, solver), []) if protocol == "paper" else []
 
 
 def table2(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """Table 2: the path of each of our solvers on `synthetic`, with the row of the true sparsity marked."""
+    """Table 2: a row for each of our solvers and each sparsity on `synthetic`, the true one marked."""
     mine, lines = of_crossval(rows, protocol), []
     for solver in SOLVERS:
         printed = {row["parameter"]: row for row in printed_rows("table2", protocol, "synthetic", solver)}
@@ -104,13 +104,13 @@ def table2(rows: "pd.DataFrame", protocol: str) -> list[Line]:
 
 
 def table3(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """Table 3: the sparsity that cross-validation selects for each data set and each of our solvers."""
+    """Table 3: our solvers on each data set, at the sparsity that cross-validation selects for them."""
     columns = ("iterations", "seconds", "objective", "loss", "validation", "test")
     return _selection_table("table3", rows, protocol, SOLVERS, columns)
 
 
 def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
-    """Table 4: our solvers compared with LIBLINEAR and LIBSVM."""
+    """Table 4: our solvers, LIBLINEAR and LIBSVM, at the sparsity or C that cross-validation selects."""
     columns = ("seconds", "train", "validation", "test", "sparsity")
     return _selection_table("table4", rows, protocol, (*SOLVERS, *PEERS), columns)
 
@@ -118,7 +118,7 @@ def table4(rows: "pd.DataFrame", protocol: str) -> list[Line]:
 def _selection_table(
     name: str, rows: "pd.DataFrame", protocol: str, solvers: Sequence[str], columns: Sequence[str]
 ) -> list[Line]:
-    """A line for each data set and solver, with the results for the parameter that has been selected."""
+    """Make Table 3 or 4 (`name`): a row for each data set and solver, at the selected sparsity or C."""
     lines, mine = [], of_crossval(rows, protocol)
     for dataset in DATASETS:
         for solver in solvers:
@@ -127,10 +127,11 @@ def _selection_table(
                 continue
             theirs = next(iter(printed_rows(name, protocol, dataset, solver)), {})
             chosen = path[path.parameter == selected(path)]
+            # The objective of Exchange is left out: it includes a ridge penalty, and is not comparable.
             entries = {
                 column: _entry(path if column in TOTALS else chosen, path, column, theirs)
                 for column in columns
-                if column != "objective" or solver != "exchange"  # objectives of Exchange include a ridge
+                if column != "objective" or solver != "exchange"
             }
             unit, ties = 1 if solver in PEERS else 100, _ties(path)
             noise = unit * (max(ties) - min(ties) + 1e-9)
@@ -143,14 +144,14 @@ TABLES = {"table2": table2, "table3": table3, "table4": table4}
 
 
 def selected(group: "pd.DataFrame") -> float:
-    """The parameter with the highest mean validation accuracy; among ties, that of the sparsest model."""
+    """The sparsity or C with the highest mean validation accuracy; among ties, that of the sparsest model."""
     means = group.groupby("parameter")["validation"].mean()
     ties = means.index[means >= means.max() - 1e-9]
     return float(ties.min() if group.solver.iloc[0] in PEERS else ties.max())
 
 
 def to_frame(lines: list[Line]) -> "pd.DataFrame":
-    """A data frame with our numbers, and a column beside each for the number that the paper prints."""
+    """Convert a table to a data frame: a column of our numbers, then one of the paper's, and so on."""
     import pandas as pd
 
     records = []
@@ -164,19 +165,19 @@ def to_frame(lines: list[Line]) -> "pd.DataFrame":
 
 
 def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapping[str, float]) -> Entry:
-    """The entry of a column: sums over the rows of `group` in each fold, averaged over folds.
+    """Make the cell of column `name`: our number from the fits in `group`, and the paper's in `printed`.
 
-    `path` has the rows of all parameters, from which the noise of the sparsity is estimated.
+    Our number is summed over the fits of a fold and averaged over folds. `path` has fits for all parameters.
     """
     value = float(group.groupby("replicate")[name].sum().mean())
     theirs = printed.get(name)
     larger = max(value, theirs or 0.0)
-    noise = 1e-3 + 0.25 * larger  # for objectives, losses and distances
+    noise = 1e-3 + 0.25 * larger  # for objectives, losses and distances: about 25 %
     if name == "seconds":
         noise = np.inf
     elif name in ("iterations", "support_vectors"):
         noise = 0.5 * larger
-    elif name == "sparsity":  # also the range over parameters that tie with the best
+    elif name == "sparsity":  # 2 points, plus the range of the sparsities that tie in validation accuracy
         tied = path[path.parameter.isin(_ties(path))].groupby("parameter")["sparsity"].mean()
         noise = 2.0 + float(np.ptp(tied))
     elif name in PERCENT:
@@ -185,11 +186,10 @@ def _entry(group: "pd.DataFrame", path: "pd.DataFrame", name: str, printed: Mapp
 
 
 def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
-    """Two standard errors of the difference between our mean accuracy and the paper's, in percent, plus 0.5.
+    """How much two mean accuracies may differ by chance: 2 standard errors plus 0.5, in percentage points.
 
-    Our accuracies (column `name`) and the paper's are assumed to have the same variance over folds. Simulated
-    data have no files, so the paper's test rows differ from ours, which adds the variance of an accuracy on
-    `n_test` rows.
+    The standard error is that of ours (column `name` of `group`) minus the paper's, assumed to have the same
+    variance over folds. For simulated data, the test rows differ, too, which adds the variance due to them.
     """
     n_folds, entry = group.replicate.nunique(), TABLE_1[group.dataset.iloc[0]]
     variance = float(group[name].var(ddof=1)) / n_folds if n_folds > 1 else 0.0
@@ -200,14 +200,14 @@ def accuracy_noise(group: "pd.DataFrame", name: str) -> float:
 
 
 def _ties(group: "pd.DataFrame") -> list[float]:
-    """Parameters whose validation accuracy is within a standard error of the difference to the best."""
+    """The parameters whose mean validation accuracy is at most sqrt(2) standard errors below the highest."""
     summary = group.groupby("parameter")["validation"].agg(["mean", "sem"])
     best = summary.loc[summary["mean"].idxmax()]
     return list(summary.index[summary["mean"] >= best["mean"] - np.sqrt(2) * best["sem"]])
 
 
 def find_reason(line: Line, column: str) -> str:
-    """The first reason in `reasons.toml` that covers this line and column of a table, or `UNKNOWN`."""
+    """The first text in `reasons.toml` on why this cell of a table differs from the paper, or `UNKNOWN`."""
     number = {"datasets": line.dataset, "solvers": line.solver, "columns": column}
     covering = (
         reason["text"]
@@ -218,9 +218,10 @@ def find_reason(line: Line, column: str) -> str:
 
 
 def reasons(by_part: Mapping[str, Sequence[Line]]) -> list[tuple[list[str], str]]:
-    """Collect the numbers that differ from the paper by more than noise, with the reasons why.
+    """Collect our numbers that differ from the paper's by more than noise, grouped by the reason why.
 
-    Returns a list of pairs: texts that name the numbers, and their reason.
+    `by_part` has the tables by name. Returns pairs of a list of texts, such as "Table 3, iris, MM: loss
+    0.2 against 0.1", and the reason for all of them.
     """
     by_reason: dict[str, list[str]] = {}
     for part, lines in by_part.items():

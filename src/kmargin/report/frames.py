@@ -20,14 +20,14 @@ from kmargin.tables.model import TableModel
 
 
 def feature_frame(analysis: Analysis) -> pd.DataFrame:
-    """The contents of `features.csv`: a row for each feature, in the order of `order_features`.
+    """The contents of `features.csv`: a row for each feature, largest weights first (`order_features`).
 
-    `favours` is the class that higher values favour most. `frequency` and `halves` are the proportions of
-    folds and of random halves of the rows in which the feature was chosen. `cost_without` is the relative
-    rise of the objective if the feature (or its group) is left out and the model refitted, `stand_in_cost`
-    the rise if `stand_in` replaces it. `weight` is for features scaled to standard deviation 1,
-    `weight_per_unit` for features in the units of the table. With more than two classes there is a column of
-    weights for each class and for each binary classifier.
+    `favours` is the class that higher values of the feature favour most. `frequency` and `halves` are the
+    proportions of folds and of random halves of the rows in which the feature was chosen. `cost_without` is
+    the relative rise of the objective if the feature (or its group) is left out and the model refitted,
+    `stand_in_cost` the rise if the feature `stand_in` replaces it. `weight` is for features scaled to
+    standard deviation 1, `weight_per_unit` for features in the units of the table. With more than two classes
+    there is a column of weights for each class and for each binary classifier.
     """
     model, counted = analysis.model, analysis.dataset.counted
     order, frequency = order_features(analysis), _frequency(analysis)
@@ -56,7 +56,7 @@ def feature_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict[str, Any]:
-    """Columns of `feature_frame`: the rise of the objective without a feature, and its best replacement."""
+    """Columns of `features.csv`: how far the objective rises without a feature, and the best replacement."""
     labels = analysis.dataset.counted.labels
     known = [
         analysis.worths.get(labels[j]) if is_in else None for j, is_in in zip(order, chosen, strict=True)
@@ -70,14 +70,14 @@ def drop_cost_columns(analysis: Analysis, order: Indices, chosen: Flags) -> dict
 
 
 def _frequency(analysis: Analysis) -> Vector:
-    """The proportion of folds that chose each feature; 0 for kernel models, whose folds choose points."""
+    """The proportion of folds that chose each feature; 0 for kernel models, which choose training points."""
     return np.zeros(len(analysis.dataset.counted.names)) if analysis.frequency is None else analysis.frequency
 
 
 def order_features(analysis: Analysis) -> Indices:
-    """Sort the features by the largest absolute weight in their group, then by their own; return indices.
+    """Sort the features by absolute weight in descending order, group by group; return their indices.
 
-    Ties are broken by the frequency in the folds.
+    Groups are in the order of their largest weights. Ties: features that more folds chose come first.
     """
     heaviest = np.abs(analysis.model.machine.coef_).max(axis=0)
     frequency, labels = _frequency(analysis), pd.Series(analysis.dataset.counted.labels)
@@ -87,7 +87,7 @@ def order_features(analysis: Analysis) -> Indices:
 
 
 def weights_by_class(analysis: Analysis) -> pd.DataFrame:
-    """The weight for each class (column) of each feature that the model uses or must keep (row)."""
+    """A data frame of weights: a row per feature that the model uses or must keep, a column per class."""
     machine, order = analysis.model.machine, order_features(analysis)
     shown = order[(machine.coef_[:, order] != 0).any(axis=0) | analysis.dataset.counted.always_in[order]]
     weights = class_weights(machine.coef_[:, shown], len(machine.classes_), machine.multi_class)
@@ -95,7 +95,7 @@ def weights_by_class(analysis: Analysis) -> pd.DataFrame:
 
 
 def intercepts_per_unit(model: TableModel) -> np.ndarray:
-    """The intercepts of the binary classifiers for features in the units of the table."""
+    """The intercepts of the binary classifiers if features are not scaled, but in the units of the table."""
     coef = model.machine.coef_ / model.scaling.spread
     return model.machine.intercept_ - coef @ model.scaling.mean
 
@@ -115,7 +115,7 @@ def point_frame(analysis: Analysis) -> pd.DataFrame:
 
 
 def point_weights(analysis: Analysis) -> pd.DataFrame:
-    """The weights of a kernel model: a row for each pair of a binary classifier and a point it keeps."""
+    """The weights of a kernel model: for each binary classifier, a row for each training point it keeps."""
     frame, names = point_frame(analysis), analysis.model.machine_names
     own = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
     long = pd.concat(
@@ -125,7 +125,7 @@ def point_weights(analysis: Analysis) -> pd.DataFrame:
 
 
 def wrong_frame(analysis: Analysis) -> pd.DataFrame:
-    """The misclassified rows of `prediction_frame`, sorted by the probability of their actual class."""
+    """The misclassified rows of `predictions.csv`, in ascending order of their actual class's probability."""
     assessed, y = analysis.assessment, analysis.dataset.y
     wrong = np.flatnonzero(assessed.predicted != y)
     own = assessed.probabilities[wrong, np.searchsorted(analysis.model.classes_, y[wrong])]
@@ -160,7 +160,7 @@ def new_prediction_frame(
     actual: Any = None,
     probabilities: Matrix | None = None,
 ) -> pd.DataFrame:
-    """The predictions for the rows of a new table, which have the numbers `rows`."""
+    """A data frame with the predictions for a new table, whose rows have the numbers `rows`."""
     columns = {"row": rows, "id": ids, "actual": actual, "predicted": classes}
     return _predictions(columns, decisions, model, probabilities)
 
@@ -168,7 +168,7 @@ def new_prediction_frame(
 def _predictions(
     columns: dict[str, Any], decisions: Matrix, model: TableModel, probabilities: Matrix | None
 ) -> pd.DataFrame:
-    """A data frame of the `columns` that are not None, of decision values, and of probabilities if given."""
+    """A data frame of the `columns` that are not None, then decision values, then probabilities if given."""
     frame = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
     names = [str(name) for name in model.machine.classes_]
     parts = [frame]
@@ -188,7 +188,7 @@ def confusion(analysis: Analysis) -> np.ndarray:
 
 
 def step_frame(steps: list[Step], scoring: str = "accuracy") -> pd.DataFrame:
-    """A data frame with a row for each k of a path: score, features, and units that enter and leave."""
+    """For each k of a path, a row: the score, the features, and the features or groups that change."""
     frame = pd.DataFrame([step._asdict() for step in steps])
     for name in ("features", "enters", "leaves"):
         frame[name] = frame[name].map("; ".join)
@@ -214,7 +214,7 @@ def share_of(holds: Flags, weights: Vector, groups: Indices | None = None) -> Es
 
 
 def share_among(analysis: Analysis, holds: Flags, rows: Flags) -> Estimate | None:
-    """The weighted proportion of True in `holds` among the rows of the table that `rows` marks."""
+    """The weighted proportion of True in `holds` among the rows of the table for which `rows` is True."""
     groups = analysis.dataset.groups
     weights = analysis.assessment.weights
     return share_of(holds[rows], weights[rows], None if groups is None else groups[rows])
@@ -235,7 +235,7 @@ def precision(analysis: Analysis, code: int) -> Estimate | None:
 
 
 def area_under_curve(analysis: Analysis, code: int) -> Estimate:
-    """The area under the ROC curve of a class against all others, averaged over the folds."""
+    """The area under the ROC curve of the class with index `code` against all others, averaged over folds."""
     assessed, dataset = analysis.assessment, analysis.dataset
     decisions = assessed.decisions
     if decisions.ndim == 2:
@@ -247,10 +247,9 @@ def area_under_curve(analysis: Analysis, code: int) -> Estimate:
 
 
 def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
-    """False and true positive rates of the mean ROC curve of the folds, for two classes.
+    """Return false and true positive rates of the ROC curve for two classes, averaged over the folds.
 
-    Each false positive rate appears twice, with the true positive rates below and above the step of the curve
-    there. The area under the curve is `area_under_curve`.
+    Each false positive rate appears twice: with the lower and with the upper end of the curve's step there.
     """
     assessed = analysis.assessment
     is_second, curves = analysis.dataset.y == analysis.model.classes_[1], []
@@ -265,7 +264,7 @@ def roc_points(analysis: Analysis) -> tuple[Vector, Vector]:
 
 
 def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
-    """The true positive rates of a ROC curve below and above its step at each false positive rate in `at`."""
+    """The lowest and highest true positive rate of the ROC curve (`false`, `true`) at each rate in `at`."""
     first, last = np.searchsorted(false, at, side="left"), np.searchsorted(false, at, side="right") - 1
     is_vertex = first <= last
     width = np.where(is_vertex, 1.0, false[first] - false[last])
@@ -274,16 +273,16 @@ def _limits(false: Vector, true: Vector, at: Vector) -> tuple[Vector, Vector]:
 
 
 class GroupResult(NamedTuple):
-    """The results for the rows of one group: their number, and the proportion predicted correctly."""
+    """The results for one group of rows: the number of rows, and the proportion predicted correctly."""
 
     name: str
     n_rows: int
     correct: Estimate
-    most_common: float  # the proportion of the most common class in the group
+    most_common: float  # the proportion of the group's rows that are of its most common class
 
 
 def results_by_group(analysis: Analysis) -> list[GroupResult]:
-    """The accuracy in each group of rows, of models that were fitted without the group."""
+    """For each group of rows, the accuracy of models fitted without it; empty if rows are not grouped."""
     dataset, assessed = analysis.dataset, analysis.assessment
     if dataset.group_labels is None:
         return []
@@ -300,7 +299,7 @@ def results_by_group(analysis: Analysis) -> list[GroupResult]:
 
 
 class Reliability(NamedTuple):
-    """A bin of rows with similar predicted probabilities: mean predicted probability, observed frequency."""
+    """Rows with similar predicted probabilities of a class: their mean, and the class's actual frequency."""
 
     predicted: float
     observed: Estimate

@@ -13,7 +13,7 @@ from kmargin.core.validation import count
 from kmargin.displays.palette import INK, MEANINGS, SOFT
 from kmargin.report.text import number, percent, signed
 
-LONG_WORD = 20  # words with more characters may be broken anywhere, so that they do not widen their column
+LONG_WORD = 20  # words with more characters may be broken anywhere, so that table columns stay narrow
 
 FONT: Any = {  # matplotlib settings of plots on a page
     "font.size": 9.5,
@@ -50,7 +50,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def singular(label: str) -> str:
-    """The singular of a label of units: "feature" for "features"."""
+    """The singular of a word for what k counts: "feature" for "features"."""
     return label.removesuffix("s")
 
 
@@ -66,7 +66,7 @@ def unbroken(text: str) -> str:
 
 
 def name_class(text: Any) -> str:
-    """The CSS classes of a table cell: "name", and "anywhere" if it has a word longer than LONG_WORD."""
+    """The CSS classes of a table cell with this text. Words longer than LONG_WORD may break anywhere."""
     longest = max(map(len, str(text).split()), default=0)
     return "name anywhere" if longest > LONG_WORD else "name"
 
@@ -87,15 +87,15 @@ def new_figure(width: float, height: float) -> Any:
 def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
     """Convert a matplotlib figure to SVG. Text stays text, and the same figure gives the same bytes.
 
-    `name` makes the ids inside the SVG unique on a page. Colours of `displays.palette` are replaced by CSS
-    variables, so that they change with the light or dark theme of the page. A figure that contains pixels
-    cannot change its colours: with follows_theme=False it gets a white background.
+    `name` makes the ids inside the SVG unique on a page. Colours of `displays.palette` become CSS variables,
+    which change with the light or dark theme of the page. A figure that has raster images cannot change its
+    colours: with follows_theme=False they are kept, and the figure gets a white background.
     """
     import matplotlib as mpl
 
     buffer = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # matplotlib's font lacks it; browsers use another font
+        warnings.filterwarnings("ignore", "Glyph")  # matplotlib lacks a character that browsers can show
         figure.savefig(
             buffer, format="svg", dpi=160, bbox_inches="tight", metadata={"Date": None}, transparent=True
         )
@@ -104,7 +104,7 @@ def svg(figure: Any, name: str, follows_theme: bool = True) -> str:
     text = before + rest.partition("</metadata>")[2]
     if not follows_theme:
         return f'<div class="plate">{text}</div>'
-    text = text.replace("#000000", "var(--ink)")  # matplotlib's default colour
+    text = text.replace("#000000", "var(--ink)")  # matplotlib's default black becomes the page's text colour
     for meaning, shades in MEANINGS.items():
         text = re.sub(rf"(fill|stroke): {shades.light}", rf"\1: var(--{meaning})", text)
     return text

@@ -46,16 +46,16 @@ from kmargin.tables.model_file import PART, replace_file, replace_folder
 
 MAX_ROWS = 60  # maximum number of rows of a table on the page; the CSV files have all rows
 MAX_TERMS = 12  # a model with more features is not shown as a formula
-MAX_REPLACEMENTS = 3  # maximum number of replacements named for a feature
-MAX_BOXES = 9  # maximum number of features with box plots
-MAX_BOX_CLASSES = 12  # with more classes there are no box plots
-BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # ends of whiskers and box, and the median
+MAX_REPLACEMENTS = 3  # maximum number of features listed as possible replacements of a feature
+MAX_BOXES = 9  # maximum number of features that have box plots on the page
+MAX_BOX_CLASSES = 12  # with more classes, no box plots are shown
+BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # the ends of the whiskers and of the box, and the median
 N_WORST = 10  # maximum number of rows in the table of misclassified rows
-LABEL_SHARE = 0.15  # proportion of the height of the score plot that the label of the chosen k needs
+LABEL_SHARE = 0.15  # proportion of the score plot's height kept free at its bottom to label the chosen k
 
 
 def render(analysis: Analysis, source: str, folder: str) -> str:
-    """Render the report. `source` is the file name of the table, `folder` the name of the results folder."""
+    """Render the report as HTML; `source` names the file of the table, `folder` the folder of results."""
     is_kernel = analysis.model.is_kernel
     scoring, assessed = analysis.settings.scoring, analysis.assessment
     wrong = wrong_frame(analysis)
@@ -104,7 +104,7 @@ def render(analysis: Analysis, source: str, folder: str) -> str:
 
 
 def score_strip(analysis: Analysis) -> dict[str, Any] | None:
-    """Positions (%) of score, interval and guessing on a scale from 0 to 1; None for scores outside it."""
+    """Positions in % of the score, its interval and guessing on a bar from 0 to 1; None if off the bar."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     if scoring.startswith("neg_") or not 0 <= assessed.score <= 1:
         return None
@@ -117,7 +117,7 @@ def score_strip(analysis: Analysis) -> dict[str, Any] | None:
 
 
 def curve_image(analysis: Analysis) -> str:
-    """Plot the score by k, with a line at the score of guessing unless it is far below the curve."""
+    """Plot the score by k as SVG, with a line at the score of guessing unless that is far below the curve."""
     import matplotlib as mpl
     from matplotlib.ticker import PercentFormatter
 
@@ -138,14 +138,14 @@ def curve_image(analysis: Analysis) -> str:
 
 
 def draw_guessing(axes: Any, score: float) -> None:
-    """Draw a line at the score of guessing; extend the axis below it for the label of the chosen k."""
+    """Draw a line at the score of guessing; extend the axis so that the label of the chosen k fits below."""
     axes.axhline(score, label="guessing", **REFERENCE)
     low, high = axes.get_ylim()
     axes.set_ylim(min(low, (score - LABEL_SHARE * high) / (1 - LABEL_SHARE)), high)
 
 
 def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
-    """Table rows for the chosen k and for the next smaller and larger k."""
+    """Table rows with the scores of the next smaller k, the chosen k and the next larger k."""
     scoring = analysis.settings.scoring
     own = {"k": analysis.choice.k, "score": score_text(scoring, analysis.choice.score), "swaps": ""}
     rows: list[dict[str, Any]] = [own]
@@ -166,7 +166,7 @@ def neighbour_rows(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def swap_text(near: Neighbour, most: int = 4) -> str:
-    """Name the first few features that enter and leave at a neighbouring k, and count the others."""
+    """Name up to `most` features that enter (+) and that leave (−) at a neighbouring k; count the others."""
     parts = []
     for sign, names in (("+", near.enters), ("−", near.leaves)):
         more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -176,13 +176,13 @@ def swap_text(near: Neighbour, most: int = 4) -> str:
 
 
 def feature_values(analysis: Analysis) -> dict[str, Any]:
-    """The values that the template needs for the section on features."""
+    """Template values for the section on features: rows of its tables, and the model as a formula."""
     frame = feature_frame(analysis)
     is_shown = frame["chosen"] | frame["always_in"]
     others = frame[~is_shown & (frame["frequency"] > 0)]
     others = others.sort_values("frequency", ascending=False, kind="stable")
     weights = weights_by_class(analysis)
-    shown = weights.index  # features that the model uses or must keep
+    shown = weights.index  # indices of the features that the model uses or must keep
     largest = max(float(weights.abs().to_numpy().max(initial=0.0)), 1e-300)
     costs = drop_costs(analysis, shown)
     cost_of, rows = {row["name"]: row for row in costs}, []
@@ -199,7 +199,7 @@ def feature_values(analysis: Analysis) -> dict[str, Any]:
                 "per_unit": row.get("weight_per_unit", 0.0),
                 "side": "positive" if row.get("weight", 0.0) > 0 else "negative",
                 "favours": row["favours"],
-                "drop_cost": cost_of.pop(row["group"], None),  # shown at the first feature of a group
+                "drop_cost": cost_of.pop(row["group"], None),  # a group's cost is shown at its first feature
                 "folds": text.frequency_text(analysis, row["frequency"]),
                 "halves": text.halves_text(analysis, place),
             }
@@ -216,7 +216,7 @@ def feature_values(analysis: Analysis) -> dict[str, Any]:
 
 
 def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, Any]]:
-    """Table rows: the rise of the objective without each feature (or group), and its best replacements."""
+    """Table rows: how far the objective rises without each feature (or group), and its best replacements."""
     known = [
         (label, analysis.worths[label])
         for label in analysis.dataset.counted.labels_of(features)
@@ -237,7 +237,7 @@ def drop_costs(analysis: Analysis, features: Sequence[int]) -> list[dict[str, An
 
 
 def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
-    """The terms of the decision value of a model for two classes, for features as measured in the table."""
+    """The terms of the decision function of a model for two classes, for features in the table's units."""
     terms = [text.signed(intercepts_per_unit(analysis.model)[0], "+.5g")]
     used = frame[frame["chosen"]]
     for name, weight in zip(used["feature"], used["weight_per_unit"], strict=True):
@@ -246,7 +246,7 @@ def formula(analysis: Analysis, frame: pd.DataFrame) -> list[str]:
 
 
 def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
-    """Box plots by class of the most important features; `at`: quantiles in per cent of the plot's width."""
+    """Box plots of the main features by class; `at` has the BOX_QUANTILES in % of the plot's width."""
     names, y = text.class_list(analysis), analysis.dataset.y
     used = [int(j) for j in order_features(analysis) if analysis.model.machine.coef_[:, j].any()]
     if len(names) > MAX_BOX_CLASSES:
@@ -273,7 +273,7 @@ def feature_boxes(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def point_values(analysis: Analysis) -> dict[str, Any]:
-    """The values that the template needs for the section on the training points of a kernel model."""
+    """Template values for the section on a kernel model: a table of the training points that it keeps."""
     frame = point_frame(analysis)
     columns = [name for name in ("row", "id", "class") if name in frame.columns[:3]]
     weights = frame[[f"weight: {name}" for name in analysis.model.machine_names]].to_numpy()
@@ -286,13 +286,13 @@ def point_values(analysis: Analysis) -> dict[str, Any]:
 
 
 def worst_rows(wrong: pd.DataFrame) -> pd.DataFrame:
-    """The misclassified rows whose actual class had the lowest predicted probability."""
+    """The first N_WORST of the misclassified rows `wrong`, with the columns that the page shows."""
     columns = ("row", "id", "actual", "predicted", "probability of its class")
     return wrong[[name for name in columns if name in wrong.columns]].head(N_WORST)
 
 
 def roc_image(analysis: Analysis) -> str:
-    """Plot the mean ROC curve of the folds, for two classes."""
+    """Plot the ROC curve of a model for two classes, averaged over the folds, as SVG."""
     import matplotlib as mpl
 
     negative, positive = (plain(name, 20) for name in text.class_list(analysis))
@@ -305,7 +305,7 @@ def roc_image(analysis: Analysis) -> str:
 
 
 def reliability_image(analysis: Analysis) -> str:
-    """Plot observed frequencies by predicted probabilities, with confidence intervals."""
+    """Plot observed frequencies of a class by predicted probabilities, with confidence intervals, as SVG."""
     import matplotlib as mpl
 
     bins, names = reliability(analysis), text.class_list(analysis)
@@ -338,7 +338,7 @@ def proportion_axes(figure: Any) -> Any:
 
 
 def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
-    """Names and values of the settings; options for single features are listed only if they were used."""
+    """Names and values of the settings; requirements on single features are listed if there are any."""
     settings, dataset, choice = analysis.settings, analysis.dataset, analysis.choice
     n_encoded, counted = len(dataset.encoding.categories), dataset.counted
     at_most = "" if settings.repeats is None else f" (at most {settings.repeats})"
@@ -372,7 +372,7 @@ def settings_rows(analysis: Analysis, source: str) -> list[tuple[str, str]]:
 
 
 def together_text(dataset: Dataset) -> str:
-    """Which rows stay together: in each fold, all of them are training rows or all are test rows."""
+    """Say which rows are kept together: in each fold, all are training rows or all are test rows."""
     if dataset.groups is None:
         return "none"
     if dataset.roles.grouped_by is None:
@@ -412,7 +412,7 @@ FILES = (model_file.NAME, "features.csv", "points.csv", "predictions.csv", "repo
 def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) -> None:
     """Raise InputError if results cannot be written to a folder, before the analysis starts.
 
-    Results never replace one of the `inputs`, the files that the analysis reads.
+    With `force` the folder may hold other files. No result replaces one of `inputs`, which are read.
     """
     for name in FILES:
         _check_not_read(folder / name, inputs)
@@ -432,10 +432,9 @@ def check_folder(folder: Path, force: bool, inputs: Iterable[Path | None] = ()) 
 
 
 def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Path | None] = ()) -> None:
-    """Raise InputError if a file to write is not usable; accept None, for no file.
+    """Raise InputError if the file `path` cannot be written; if it is None, there is no file to write.
 
-    The path needs one of the `endings` and an existing parent folder, and is neither a folder nor one of the
-    `inputs`, the files that the command reads.
+    It needs one of the `endings` and an existing folder, and may not be one of `inputs`, which are read.
     """
     if path is None:
         return
@@ -448,16 +447,15 @@ def check_file(path: Path | None, endings: tuple[str, ...], inputs: Iterable[Pat
 
 
 def _check_not_read(path: Path, inputs: Iterable[Path | None]) -> None:
-    """Raise InputError if the file to write is one of the files that the command reads."""
+    """Raise InputError if the file to write, `path`, is one of `inputs`, which the command reads."""
     if any(given and given.exists() and path.exists() and path.samefile(given) for given in inputs):
         raise InputError(f"{path} is a file that this command reads. Give another name with --out.")
 
 
 def write_results(analysis: Analysis, folder: Path, source: str) -> list[Path]:
-    """Write model, tables and report to a folder; return their paths.
+    """Write the model, CSV files and the report to a folder; return their paths.
 
-    All files are written or none (see `kmargin.tables.model_file`). Files of earlier results are replaced,
-    and other files in the folder are not touched.
+    If writing fails, the folder stays as it was. Files of earlier results are replaced, others are kept.
     """
     kind, frame = "features.csv", feature_frame
     if analysis.model.is_kernel:
@@ -479,7 +477,7 @@ def write_frame(frame: pd.DataFrame, path: Path) -> None:
 
 
 def plot_steps(steps: list[Step], path: Path, counted: str = "features", scoring: str = "accuracy") -> None:
-    """Plot the score by k to a file: the cross-validated one if there is one, else the training accuracy."""
+    """Plot the score by k (cross-validated, or else the accuracy on training rows) to the file `path`."""
     mean = np.array([step.training_accuracy if step.score is None else step.score for step in steps])
     error = np.array([step.error or 0.0 for step in steps])
     figure = html.new_figure(6.4, 4.0)

@@ -17,8 +17,8 @@ SCORE_NAMES = {
     "neg_log_loss": "negative log loss",
     "neg_brier_score": "negative Brier score",
 }
-MAX_NAMES = 12  # largest number of features or groups that a sentence names
-MAX_LISTED = 8  # grids with more values are shown as their number, the first and the last
+MAX_NAMES = 12  # maximum number of features or groups that a sentence lists by name
+MAX_LISTED = 8  # grids of k or C with more values are summarised: their number, the first and the last value
 
 
 def percent(share: float) -> str:
@@ -26,17 +26,17 @@ def percent(share: float) -> str:
 
 
 def signed(value: float, form: str) -> str:
-    """Format a number with a typographic minus sign, as wide as a plus sign, instead of a hyphen."""
+    """Format a number by the format specification `form`, with a minus sign instead of a hyphen."""
     return format(value, form).replace("-", "−", 1)
 
 
 def number(value: float) -> str:
-    """A number as text with four digits; large numbers as integers instead of with an exponent."""
+    """A number as text with four significant digits; from 1e4 to 1e9 as an integer such as 12,345."""
     return signed(value, ",.0f" if 1e4 <= abs(value) < 1e9 else ".4g")
 
 
 def relative_change_text(share: float) -> str:
-    """A relative change as text: in per cent below a doubling, otherwise as a factor."""
+    """A relative change as text: "+5.0 %" for 0.05, but from a doubling on as a factor: "× 2.5" for 1.5."""
     if share >= 1:
         return f"×\u00a0{1 + share:.1f}"
     return signed(round(100 * share, 1) + 0.0, "+.1f") + "\u00a0%"
@@ -51,7 +51,7 @@ def score_name(scoring: str) -> str:
 
 
 def interval_text(scoring: str, interval: Interval) -> str:
-    """The ends of an interval as text, limited to the values that the score can take."""
+    """The ends of the interval of a score as text, limited to the values that the score can take."""
     if scoring in PERCENT:
         return f"{100 * max(interval.low, 0):.1f} to {100 * min(interval.high, 1):.1f} %"
     most = 0.0 if scoring.startswith("neg_") else np.inf
@@ -66,18 +66,18 @@ def change_text(scoring: str, change: float) -> str:
 
 
 def amount_text(scoring: str, change: float) -> str:
-    """The absolute value of a difference of scores as text, with its unit."""
+    """The absolute value of a difference of scores as text, with the unit "points" if it is in per cent."""
     amount = change_text(scoring, abs(change)).lstrip("+±")
     return amount if scoring not in PERCENT else f"{amount} point" if amount == "1.0" else f"{amount} points"
 
 
 def error_text(scoring: str, error: float) -> str:
-    """The standard error of a difference of scores as text, in the unit of `change_text`."""
+    """The standard error of a score difference as text: in percentage points if scores are in per cent."""
     return f"{100 * error:.1f}" if scoring in PERCENT else f"{error:.3f}"
 
 
 def choice_text(analysis: Analysis) -> str:
-    """Why this k was chosen, and whether more repeats of cross-validation might choose another."""
+    """Say why this k was chosen, and whether more repeats of cross-validation might choose another."""
     settings, choice = analysis.settings, analysis.choice
     if settings.k is not None:
         return f"k = {analysis.choice.k}, as requested; C = {analysis.choice.C:g}."
@@ -104,7 +104,7 @@ def choice_text(analysis: Analysis) -> str:
 
 
 def fold_choices_text(analysis: Analysis) -> str:
-    """The k chosen in each outer fold, which shows how certain the choice is; empty if k was given."""
+    """A sentence with the k chosen in each outer fold: how certain the choice is. Empty if there is none."""
     assessed = analysis.assessment
     if not assessed.is_nested or not analysis.choice.had_alternatives or analysis.settings.k is not None:
         return ""
@@ -118,7 +118,7 @@ def fold_choices_text(analysis: Analysis) -> str:
 
 
 def honesty_text(analysis: Analysis) -> str:
-    """Whether the score is optimistic because k and C were chosen on the rows that are scored."""
+    """Say whether the score is optimistic because k and C were chosen on the rows that are scored."""
     scoring, choice = analysis.settings.scoring, analysis.choice
     if not choice.had_alternatives:
         return "k and C were set in advance, so each fold is an independent test."
@@ -137,7 +137,7 @@ def honesty_text(analysis: Analysis) -> str:
 
 
 def p_value_text(analysis: Analysis) -> str:
-    """The result of the permutation test; empty if none was requested."""
+    """A sentence with the result of the permutation test; empty if no test was requested."""
     assessed = analysis.assessment
     if assessed.p_value is None:
         return ""
@@ -155,7 +155,7 @@ def class_list(analysis: Analysis) -> list[str]:
 
 
 def subject(analysis: Analysis) -> str:
-    """The subject of the headline: the number of features in use, and in some cases their names."""
+    """The subject of the headline: how many features, groups or points are used, and perhaps their names."""
     model, labels, names = analysis.model, analysis.unit_label, used_units(analysis)
     n_used = len(model.machine.support_) if model.is_kernel else len(names)
     n_all = len(analysis.dataset.y) if model.is_kernel else len(set(analysis.dataset.counted.labels))
@@ -173,7 +173,7 @@ def subject(analysis: Analysis) -> str:
 
 
 def used_units(analysis: Analysis) -> list[str]:
-    """The names of the features (or groups) in use, those with the largest weights first."""
+    """The names of the features (or groups) in use, largest weight first; empty for a kernel model."""
     if analysis.model.is_kernel:
         return []
     order, is_used = order_features(analysis), (analysis.model.machine.coef_ != 0).any(axis=0)
@@ -181,12 +181,12 @@ def used_units(analysis: Analysis) -> list[str]:
 
 
 def axis_text(labels: str, is_shared: bool = True) -> str:
-    """The label of the axis that shows k."""
+    """The label of a plot's axis that shows k; `labels` is what k counts, such as "features"."""
     return f"k, the number of {labels}{'' if is_shared else ' of each binary classifier'}"
 
 
 def counting_text(analysis: Analysis) -> str:
-    """What k counts if it counts variables or groups; empty if it counts features."""
+    """Say what k counts if it counts variables or groups; empty if it counts features or points."""
     if analysis.unit_label == "variables":
         return (
             "k counts variables: all features made from the values of one column enter or leave together. "
@@ -198,7 +198,7 @@ def counting_text(analysis: Analysis) -> str:
 
 
 def signs_text(analysis: Analysis) -> str:
-    """What the signs beside feature names mean; empty if no feature in the table has a required sign."""
+    """Say what + and − beside feature names mean; empty if the page shows no feature with a required sign."""
     counted, used = analysis.dataset.counted, analysis.model.machine.support_
     is_shown = np.union1d(used, np.flatnonzero(counted.always_in)) if not analysis.model.is_kernel else ()
     if not any(counted.sign_of(j) for j in is_shown):
@@ -218,14 +218,14 @@ def signs_text(analysis: Analysis) -> str:
 
 
 def marks(analysis: Analysis, feature: int) -> str:
-    """The user's requirements on a feature: "always in", and the sign of its weight."""
+    """The user's requirements on a feature: "always in", and the sign that its weight must have."""
     always = ["always in"] if analysis.dataset.counted.always_in[feature] else []
     sign = analysis.dataset.counted.sign_of(feature).replace("-", "−")
     return ", ".join([*always, *([sign] if sign else [])])
 
 
 def headline(analysis: Analysis) -> str:
-    """The result of the analysis and its uncertainty in a sentence."""
+    """The main sentence of the report: the model, its score with an interval, and the score of guessing."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     score = f"{score_text(scoring, assessed.score)} {score_name(scoring)} on held-out rows"
     interval = f"95 % interval {interval_text(scoring, assessed.interval)}"
@@ -247,7 +247,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def evidence_numbers(analysis: Analysis) -> str:
-    """The measure by which the model is compared with guessing, with its values for model and guessing."""
+    """Name the measure that compares the model with guessing, and its value for both of them."""
     measure, (value, interval), guessing = analysis.assessment.evidence
     return (
         f"{MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
@@ -256,7 +256,7 @@ def evidence_numbers(analysis: Analysis) -> str:
 
 
 def evidence_text(analysis: Analysis) -> str:
-    """Why the model is better than guessing, if the score itself does not show it; empty otherwise."""
+    """Say by which measure the model beats guessing, if its score does not show that; empty otherwise."""
     assessed = analysis.assessment
     measure, (value, interval), guessing = assessed.evidence
     if assessed.guessing < assessed.interval.low or not assessed.evidence.is_better:
@@ -269,7 +269,7 @@ def evidence_text(analysis: Analysis) -> str:
 
 
 def all_features_text(analysis: Analysis) -> str:
-    """The score with all features, and the loss with fewer; empty if no model with all was fitted."""
+    """Say what score all features reach, and what using fewer costs; empty if that is not known."""
     assessed, scoring = analysis.assessment, analysis.settings.scoring
     cost = assessed.cost_of_sparsity
     if cost is None:
@@ -287,7 +287,7 @@ def all_features_text(analysis: Analysis) -> str:
 
 
 def groups_text(analysis: Analysis) -> str:
-    """The accuracy in each group of rows, or its quartiles over many groups; empty without groups."""
+    """List the accuracy in each group of rows, or its quartiles over many groups; empty without groups."""
     results, by = results_by_group(analysis), analysis.dataset.roles.grouped_by
     if not results:
         return ""
@@ -307,7 +307,7 @@ def is_unbiased(analysis: Analysis) -> bool:
 
 
 def task(analysis: Analysis) -> str:
-    """The predicate of the headline: which classes the features distinguish."""
+    """The predicate of the headline, which names the classes, such as "distinguish ill from healthy"."""
     names = class_list(analysis)
     tell = "distinguishes" if n_used(analysis) == 1 else "distinguish"
     if len(names) == 2:
@@ -323,7 +323,7 @@ def n_used(analysis: Analysis) -> int:
 
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
-    """By how much the score would change with the next smaller or larger k."""
+    """Say by how much the score would change with this `neighbour`, the next smaller or larger k."""
     label = "training point" if analysis.model.is_kernel else analysis.unit_label.removesuffix("s")
     is_larger = neighbour.k > analysis.choice.k
     each = "" if analysis.is_shared else " for each binary classifier"
@@ -345,12 +345,12 @@ def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
 
 
 def most_common(analysis: Analysis) -> str:
-    """What follows "guessing" in a sentence: the most common class if the score is the accuracy, or ""."""
+    """The words after "guessing": " the most common class" if the score is the accuracy, otherwise none."""
     return " the most common class" if analysis.settings.scoring == "accuracy" else ""
 
 
 def class_counts(analysis: Analysis) -> str:
-    """The number of rows of each class as text; of many classes, the smallest and largest number."""
+    """The number of rows of each class as text; for many classes, only the smallest and largest number."""
     names, counts = np.unique(analysis.dataset.y, return_counts=True)
     if len(names) > 4:
         return f"{len(names)} classes of {counts.min():,} to {counts.max():,}"
@@ -358,7 +358,7 @@ def class_counts(analysis: Analysis) -> str:
 
 
 def frequency_text(analysis: Analysis, frequency: float) -> str:
-    """The number of folds that chose a feature, such as "4 of 5"."""
+    """Convert the proportion of folds that chose a feature to text, such as "4 of 5"."""
     n_folds = len(analysis.choice.first.fits)
     return f"{round(frequency * n_folds)} of {n_folds}"
 
@@ -368,12 +368,12 @@ def rows_text(analysis: Analysis) -> str:
 
 
 def halves_text(analysis: Analysis, feature: int) -> str:
-    """The proportion of random halves of the rows on which a feature is chosen, as text."""
+    """The percentage of random halves of the rows on which a feature is chosen; empty if not computed."""
     return "" if analysis.halves is None else f"{100 * analysis.halves[feature]:.0f} %"
 
 
 def halves_sentence(analysis: Analysis) -> str:
-    """What the column `halves` shows, and how high a proportion chance alone can reach."""
+    """Explain the column `halves` of the feature table, and how high a value chance alone can reach."""
     if analysis.stability is None:
         return ""
     selection, labels = analysis.stability.selection, analysis.dataset.counted.unit_label
@@ -391,14 +391,14 @@ def halves_sentence(analysis: Analysis) -> str:
 
 
 def grid_text(values: Sequence[float]) -> str:
-    """The values of a grid as text; of many values, only their number and the ends."""
+    """The values of a grid of k or C as text; of many values, their number and the first and last one."""
     if len(values) <= MAX_LISTED:
         return ", ".join(f"{value:g}" for value in values)
     return f"{len(values)} values from {values[0]:g} to {values[-1]:g}"
 
 
 def stability_headline(stability: Stability) -> str:
-    """How many features are stable, that is, selected on enough random halves of the rows."""
+    """Say how many features are stable, that is, selected on enough random halves of the rows."""
     selection, labels = stability.selection, stability.counted.unit_label
     share = f"{100 * selection.threshold_:.4g} % of {2 * selection.n_pairs} random halves of the rows"
     found = stability.stable
@@ -414,7 +414,7 @@ def stability_headline(stability: Stability) -> str:
 
 
 def chance_text(stability: Stability) -> str:
-    """The upper bounds on the expected number of features that are stable by chance."""
+    """State upper bounds on the expected number of features that are stable by chance."""
     selection = stability.selection
     blind = f"{selection.q_:.3g} of {selection.n_candidates_:,} {stability.counted.unit_label}"
     worst, unimodal, r_concave = (f"{bound:.2g}" for bound in selection.bounds_)
@@ -428,7 +428,7 @@ def chance_text(stability: Stability) -> str:
 
 
 def plan_text(stability: Stability) -> str:
-    """The number of random halves of the rows, and the model fitted to each."""
+    """Say how many pairs of random halves of the rows there are, and which model is fitted to each half."""
     kept = stability.counted.labels_of(np.flatnonzero(stability.counted.always_in))
     always_in = f" Always in the model, as requested by --keep: {listing(kept)}." if kept else ""
     pairs = count(stability.selection.n_pairs, "pair")

@@ -28,7 +28,7 @@ DEFAULT = "exchange"
 
 
 def resolve_solver(solver: object) -> Solver:
-    """A solver object from its name, or a checked copy of the object given."""
+    """Return a solver with default options for a name, or a clone of a solver object, after checking it."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"solver={solver!r} is not known.{suggest(solver, SOLVERS)}")

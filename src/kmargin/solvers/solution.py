@@ -11,7 +11,7 @@ from kmargin.core.summary import Facts, Summarized, some
 
 
 class Regime(Enum):
-    """Which linear algebra a search used; its `value` explains it in words.
+    """Which linear algebra the solver `Exchange` used; the `value` of a member explains it in words.
 
     Examples
     --------
@@ -31,17 +31,17 @@ class Regime(Enum):
 
     @property
     def takes_panel(self) -> bool:
-        """Whether refits use a panel of columns and solve linear systems the size of the support."""
+        """Whether refits use a panel (a copy of columns of X) and linear systems the size of the support."""
         return self in (Regime.PANEL, Regime.WORKING_SET)
 
 
-# A rise of the objective by the final projection counts as small if it is at most this value. For comparison,
-# a model without features has an objective of at most 1/2, whatever the data.
+# The final projection of MM and SD onto S_k is harmless if it raises the objective (loss + ridge) by at most
+# this much. For comparison, a model without features has an objective of at most 1/2.
 SMALL_COST = 0.01
 
 
 class Status(Enum):
-    """Why a solver stopped; its `value` explains it in words.
+    """Why a solver stopped; the `value` of a member explains it in words.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Status(Enum):
 
 
 class Ending(Enum):
-    """Where the coefficients of a solution come from; its `value` explains it in words.
+    """Where the coefficients of a solution come from; the `value` of a member explains it in words.
 
     Examples
     --------
@@ -86,24 +86,26 @@ class Ending(Enum):
 
 
 class StepRecord(NamedTuple):
-    """One inner iteration of MM or SD: the iterate beta_m at which it ended.
+    """Record of one iterate beta_m of MM or SD: the one after m steps for the same value of rho.
 
-    Step 0 is the start of the descent for a value of rho; there the surrogate equals the objective.
+    f_rho is the loss plus the ridge plus rho times the squared distance (scaled) to S_k, the set with at most
+    k nonzero coefficients. beta_0 is the start for this rho; its surrogate equals its objective.
 
     Attributes
     ----------
     step : int
-        m, the number of steps taken at this rho.
+        The number m of steps taken for this rho.
     objective : float
-        The penalised objective f_rho(beta_m).
+        The penalised objective f_rho at beta_m.
     surrogate : float
-        g_rho(beta_m | beta_{m-1}), the surrogate that this step lowered. It is never below the objective.
+        g_rho(beta_m | beta_{m-1}): the value at beta_m of the quadratic majoriser of f_rho that equals f_rho
+        at beta_{m-1}. The step minimises this majoriser (SD: along the gradient) before momentum is added.
     gradient_sq : float
         The squared norm of the gradient of f_rho at beta_m.
     distance_sq : float
         The squared distance of beta_m to S_k.
     restarted : bool
-        Whether the objective rose in this step, so that the momentum was reset.
+        Whether the objective is higher than at beta_{m-1}, so that the momentum was set to zero.
 
     See Also
     --------
@@ -120,22 +122,22 @@ class StepRecord(NamedTuple):
 
 
 class OuterRecord(NamedTuple):
-    """Record of one outer iteration, that is of one value of rho.
+    """Record of one outer iteration of MM or SD: the minimisation for one value of rho.
 
     Attributes
     ----------
     rho : float
         The factor of the distance penalty.
     n_inner : int
-        The number of inner iterations.
+        The number of inner iterations (steps).
     objective : float
-        The penalised objective f_rho at the last iterate.
+        The penalised objective f_rho (mean loss, ridge and distance penalty) at the last iterate.
     gradient_sq : float
         The squared norm of the gradient of f_rho at the last iterate.
     distance_sq : float
-        The squared distance of the last iterate to S_k.
+        The squared distance of the last iterate to S_k, the set with at most k nonzero coefficients.
     steps : tuple of StepRecord
-        Every inner iteration, with ``MM(trace="steps")``; else empty.
+        One record for each inner iteration if the solver has ``trace="steps"``; else empty.
 
     See Also
     --------
@@ -152,9 +154,7 @@ class OuterRecord(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Solution(Summarized):
-    """One fitted binary classifier with at most k nonzero coefficients, and how it was found.
-
-    Only the nonzero coefficients are stored.
+    """One fitted binary classifier, stored as its nonzero coefficients and intercept, and how it was found.
 
     Attributes
     ----------
@@ -167,20 +167,20 @@ class Solution(Summarized):
     n_features : int
         The number of coefficients, including zeros.
     objective : float
-        Mean loss plus ridge penalty, without the distance penalty.
+        Mean loss plus ridge penalty, without the distance penalty of MM and SD.
     projection_cost : float
-        By how much the final projection onto S_k raised the objective.
+        By how much the final projection of MM and SD onto S_k (at most k nonzeros) raised the objective.
     status : Status
         Why the solver stopped. `SWAP_OPTIMAL` is reported, in any regime, only if every swap of one feature
         for another was tried or is known not to lower the objective.
     n_iter : int
         The number of inner iterations over all values of rho (MM and SD), or of Newton steps (Exchange).
     trace : tuple of OuterRecord
-        The outer iterations of MM and SD; empty for a search.
+        One record for each value of rho (MM and SD); empty for Exchange.
     ending : Ending
         Where the coefficients come from.
     regime : Regime or None
-        Which linear algebra the search used; None for MM and SD.
+        Which linear algebra Exchange used; None for MM and SD.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class Solution(Summarized):
         n_features : int
             The number of coefficients in `beta`.
         **attributes : object
-            The other attributes; those with a default may be left out.
+            The other attributes of the solution; those with a default may be left out.
 
         Returns
         -------
@@ -243,17 +243,17 @@ class Solution(Summarized):
 
     @property
     def is_sound(self) -> bool:
-        """Whether the solver converged, or stalled and the projection raised the objective by at most 0.01.
+        """Whether the status is not EXHAUSTED and, if it is STALLED, the last iterate was close to S_k.
 
-        The paper's second stopping rule (STALLED) ends nearly every run, mostly close to S_k but sometimes
-        far from it. The warning that a fit issues says which of the two happened.
+        Close means that its projection onto S_k (at most k nonzeros) raised the objective by at most 0.01.
+        Nearly every run of MM and SD ends as STALLED, mostly close to S_k, but sometimes far from it.
         """
         if self.status is Status.STALLED:
             return self.projection_cost <= SMALL_COST
         return self.status is not Status.EXHAUSTED
 
     def dense_coef(self) -> Vector:
-        """All coefficients, zeros included.
+        """Return all coefficients, including those that are zero.
 
         Returns
         -------

@@ -22,13 +22,14 @@ class Solver(Documented, BaseEstimator):
     Attributes
     ----------
     wants_blas_threads : bool
-        Whether BLAS may use all cores while a single binary classifier is fitted.
+        Whether BLAS may use several threads in a fit that calls `solve_grid` once. Other fits use one thread.
     takes_sparse : bool
         Whether the solver needs only products with X, so that a sparse X stays sparse.
     is_monotone : bool
-        Whether a larger k never gives a higher objective, except by rounding errors, which a fit corrects.
+        Whether a larger k gives no higher objective. If rounding errors break this, a fit repairs it: it
+        replaces the solution for the larger k by that for the smaller one.
     skips_repeats : bool
-        Whether columns that equal an earlier one are left out of the units.
+        Whether columns of X that equal an earlier column are left out of the units that k counts.
 
     See Also
     --------
@@ -56,19 +57,16 @@ class Solver(Documented, BaseEstimator):
     """
 
     wants_blas_threads: bool = True
-
     takes_sparse: bool = True
-
     is_monotone: bool = False
-
     skips_repeats: bool = False
 
     def check(self) -> None:
-        """Raise ValueError for an invalid option; called before anything is solved."""
+        """Raise ValueError if an option of this solver is invalid; called before anything is solved."""
         raise NotImplementedError(self._missing("check(self)"))
 
     def in_folds(self) -> "Solver":
-        """The solver to use within the folds of a cross-validation instead of this one.
+        """Return the solver that takes the place of this one in the folds of a cross-validation.
 
         Returns
         -------
@@ -80,7 +78,7 @@ class Solver(Documented, BaseEstimator):
     def solve_grid(
         self, problem: Problem, lams: Sequence[Sequence[float]], ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Solve for the first ridges and each k, then for the second ridges, and so on.
+        """Solve a problem for each k with the first ridges, then for each k with the second, and so on.
 
         Parameters
         ----------
@@ -89,9 +87,9 @@ class Solver(Documented, BaseEstimator):
             They share its `units`, which say what k counts (columns or groups of columns), which units must
             be in every model, and which signs the coefficients may have.
         lams : list of list of float
-            ``lams[c][m]`` is the ridge of binary problem m at the c-th C, from strong to weak.
+            ``lams[c][m]`` is the ridge of binary problem m at the c-th C; ridges descend as c grows.
         ks : list of int
-            The values of k, from large to small.
+            The values of k, in descending order.
         rng : numpy.random.Generator
             The only source of randomness.
 
@@ -112,7 +110,7 @@ class Solver(Documented, BaseEstimator):
 def check_options(solver: Any, **rules: tuple[bool, str]) -> None:
     """Raise ValueError for the first invalid option of a solver.
 
-    `rules` gives for each option whether its value is valid, and in words which values are.
+    `rules` has for each option name whether its value is valid, and a text that says which values are.
     """
     for name, (is_valid, expected) in rules.items():
         if not is_valid:
@@ -120,15 +118,15 @@ def check_options(solver: Any, **rules: tuple[bool, str]) -> None:
             raise ValueError(f"{name}={value!r} is not valid for {type(solver).__name__}. Use {expected}.")
 
 
-# With a larger ridge all coefficients are zero up to rounding, and solvers return the intercept alone.
+# If the ridge lam is larger, all coefficients are 0 up to rounding. Solvers then return the intercept alone.
 STRONGEST_RIDGE = 1e100
 
 
 def univariate_start(problem: BinaryProblem) -> Vector:
-    """The slope of each feature's univariate least-squares fit, and the mean label as intercept.
+    """Return slopes of least-squares fits of the label on one feature each, and the mean label as intercept.
 
-    This is eq. 6 of the paper. Constant features get 0. A feature counts as constant if its standard
-    deviation is within the rounding error of its mean, as for a column that holds 0.1 everywhere.
+    MM and SD start from them (eq. 6 of the paper). Constant features get 0. A feature counts as constant if
+    its standard deviation is within the rounding error of its mean, as for a column that is 0.1 everywhere.
     """
     design = problem.design
     mean, variance, covariance = problem.moments()
@@ -140,14 +138,14 @@ def univariate_start(problem: BinaryProblem) -> Vector:
 
 
 def intercept_only(problem: BinaryProblem) -> Vector:
-    """The minimiser for k = 0: zero coefficients and the best constant as intercept."""
+    """Return the parameters of the best model without features: coefficients 0, then the best intercept."""
     beta = np.zeros(problem.design.n_parameters)
     beta[problem.design.n_features :] = problem.best_constant()[0]
     return beta
 
 
 def bare_solution(problem: BinaryProblem, status: Status, regime: Regime | None = None) -> Solution:
-    """The solution for k = 0, which is the best intercept alone for every ridge, with the given status."""
+    """Return the solution for k = 0: the intercept of least mean loss alone, whatever the ridge is."""
     intercept, objective = problem.best_constant()
     return Solution(
         support=np.empty(0, np.intp),
@@ -164,5 +162,5 @@ def bare_solution(problem: BinaryProblem, status: Status, regime: Regime | None 
 
 
 def normal_start(problem: BinaryProblem, rng: np.random.Generator) -> Vector:
-    """Independent standard normal parameters, as in the paper's study of initial conditions."""
+    """Return a random start of MM or SD: standard normal numbers, as in the paper's study of starts."""
     return rng.standard_normal(problem.design.n_parameters)

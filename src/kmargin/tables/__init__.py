@@ -1,6 +1,6 @@
 """Read, prepare and analyse tables from files, and save and load models for them.
 
-An input that cannot be used raises InputError, with advice in its message.
+A file, column or option that cannot be used raises InputError; its message says what to do instead.
 This module imports pandas only when `load_model` or `save_model` is called.
 """
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def load_model(path: str | Path) -> "TableModel":
     """Load a model that `kmargin fit` or :func:`~kmargin.save_model` has written.
 
-    The file is plain arrays and JSON: opening it never runs code from it, and a damaged file, or one that
-    kmargin did not write, is refused. Needs pandas (``pip install 'kmargin[cli]'``).
+    The file holds arrays of numbers and JSON, so opening it never runs code. A damaged file, or one that
+    kmargin did not write, is refused. Loading needs pandas (``pip install 'kmargin[cli]'``).
 
     Parameters
     ----------
@@ -27,11 +27,12 @@ def load_model(path: str | Path) -> "TableModel":
     Returns
     -------
     TableModel
-        It has `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`,
-        `share_seen` (the share of the rows of X that are training rows), `classes_`, `feature_names_in_` and
-        `needed` (the columns that predictions use). The model finds columns by name, in any order, in pandas,
-        polars or arrow data frames, or in a mapping of columns; numbers may be strings, as read from CSV
-        files. Arrays must have all columns of `feature_names_in_`, in that order.
+        It has `predict`, `decision_function`, `predict_proba` (if the model has probabilities), `score`, and
+        `share_seen`, which estimates the share of the rows of X that are training rows. `classes_` are its
+        classes, `feature_names_in_` all feature columns of the training data, and `needed` the columns that
+        predictions use. X may be a data frame (pandas, polars, arrow) or a mapping from names to columns.
+        It needs only the columns in `needed`, in any order; numbers may be strings, as read from CSV files.
+        An array has no names, so it must have all columns of `feature_names_in_`, in that order.
 
     Raises
     ------
@@ -56,8 +57,8 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
     path : str or Path
         The file to write. An existing file is replaced completely, or left unchanged if writing fails.
     target : str, default="target"
-        Name of the target column: `kmargin predict` compares its predictions with that column if a table has
-        it. The result of `load_model` keeps the target that it was saved with.
+        Name of the column with the classes. If a new table has this column too, `kmargin predict` compares
+        its predictions with it. For the result of `load_model`, the name that it already has is kept.
 
     Returns
     -------
@@ -87,7 +88,7 @@ def save_model(model: Any, path: str | Path, *, target: str = "target") -> Path:
 
 
 def _model_file() -> Any:
-    """Import the module that reads and writes models, which needs pandas."""
+    """Import the module for model files; if a package such as pandas is missing, say how to install it."""
     try:
         from kmargin.tables import model_file
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The analysis of a table: choice of k and C, nested score, final model, drop costs, stability."""
+"""The analysis of a table: choice of k and C, nested cross-validation, final model, stability selection."""
 
 import warnings
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ from kmargin.tables.dataset import Dataset
 from kmargin.tables.model import TableModel, note_rows
 from kmargin.tables.search import Choice, Settings, TableSearch, choose, resolve_grid
 
-DEFAULT_K = 10  # number of features that stability selection selects on each half of the rows
-OUTER = 2**16  # the `repeat` argument for the outer folds; repeats of the inner folds are 0, 1, 2 and so on
+DEFAULT_K = 10  # default number of features (or groups) that stability selection selects on each half of rows
+OUTER = 2**16  # the outer folds add this to the seed; the repeats of the inner folds add 0, 1, 2 and so on
 
 
 class Difference(NamedTuple):
-    """The difference of two scores on the same folds, with its standard error."""
+    """The difference of the mean scores of two models on the same folds, with its standard error."""
 
     value: float
     error: float
@@ -34,23 +34,23 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Assessment(HonestScore):
-    """The score on held-out rows, with the decision values and probabilities of all rows.
+    """The score of models on held-out rows, with the decision values and probabilities of all rows.
 
-    Unless `is_nested`, k and C were chosen with the help of the rows that are scored. The score is then too
-    optimistic if there was more than one k or C to choose from.
+    If `is_nested` is False, k and C were chosen with the help of the rows that are scored. The score is then
+    too optimistic if there was more than one k or C to choose from.
     """
 
     is_nested: bool
     folds: list[Fold]
-    fold: Indices  # the number of the fold in which each row is tested
+    fold: Indices  # for each row, the number of the fold that has it as a test row
     decisions: Matrix  # decision values of each row, by the model that was fitted without it
-    probabilities: Matrix  # of the classes for each row, by the same models
-    weights: Vector  # sample weights of the rows
+    probabilities: Matrix  # class probabilities of each row, by the model that was fitted without it
+    weights: Vector  # the sample weight of each row; 1 without weights
     all_features: HonestScore | None = None  # score of models that use all features, on the same folds
 
     @property
     def cost_of_sparsity(self) -> Difference | None:
-        """By how much models that use all features score higher; None if no such models were fitted."""
+        """The score of models that use all features minus `score`; None if no such models were fitted."""
         if self.all_features is None:
             return None
         differences, test_ratio = self.all_features.scores - self.scores, 1 / (len(self.folds) - 1)
@@ -59,13 +59,13 @@ class Assessment(HonestScore):
 
 
 def assess(search: TableSearch, choice: Choice) -> Assessment:
-    """Score models on held-out rows, by nested cross-validation and with a permutation test if requested."""
+    """Score models, sparse and with all features, on held-out rows; add a permutation test if requested."""
     settings, dataset, n_available = search.settings, search.dataset, search.n_available
     found: Assessment | None = None
     if settings.nested and choice.had_alternatives:
         try:
             found = evaluate_held_out(search, choice, True)
-        except InputError:  # an outer fold leaves too few training rows of a class for inner folds
+        except InputError:  # without some outer fold, a class has too few rows for inner folds
             few = f"{search.rare}, too few to choose k and C without those of a fold"
             search.notes.append(f"{few}: the score is of the rows they were chosen on, and too optimistic.")
     found = found or evaluate_held_out(search, choice, False)
@@ -78,7 +78,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
         return found
 
     def highest(searched: CrossValidation) -> float:
-        """The highest mean score on the grid: optimistic, but equally for original and permuted labels."""
+        """The highest mean score over C and k: optimistic, but equally for original and permuted labels."""
         columns = slice(None) if settings.k is None else [choice.column]
         return float(searched.scores[:, :, columns].mean(axis=0).max())
 
@@ -95,7 +95,7 @@ def assess(search: TableSearch, choice: Choice) -> Assessment:
 
 
 def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> Assessment:
-    """Predict each row by a model that was fitted without it, and score the predictions."""
+    """Score models on rows held out of their fit, and if `is_nested` also out of the choice of k and C."""
     folds, results, probabilities = [], [], []
     for fold, model, X in (repeat_search if is_nested else fold_models)(search, choice):
         folds.append(fold)
@@ -115,7 +115,7 @@ def evaluate_held_out(search: TableSearch, choice: Choice, is_nested: bool) -> A
 
 
 def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Repeat the choice of k and C in each outer fold; yield the fold, its model and scaled test rows."""
+    """Choose k and C from the training rows of each outer fold; yield fold, model and scaled test rows."""
     folds = search.folds(OUTER)
     with progress_bar("honest score", len(folds), search.settings.verbose) as bar:
         for fold in folds:
@@ -127,7 +127,7 @@ def repeat_search(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, A
 
 
 def fold_models(search: TableSearch, choice: Choice) -> Iterator[tuple[Fold, Any, Matrix]]:
-    """Yield the same as `repeat_search`, but for the folds and models with which k and C were chosen."""
+    """Yield each fold of the cross-validation that chose k and C, its model, and the scaled test rows."""
     folds: Any = choice.first.folds
     with blame_input():
         calibrations = choice.first.calibrate(choice.row, choice.column, range(len(folds)))
@@ -148,7 +148,7 @@ class Stability:
 
     @property
     def stable(self) -> list[str]:
-        """The labels of the stable features (or groups), without those that --keep puts into every model."""
+        """The names of the stable features (or groups), without those that --keep puts into every model."""
         free = ~self.counted.always_in[self.selection.support_]
         return self.counted.labels_of(self.selection.support_[free])
 
@@ -158,8 +158,9 @@ def measure_stability(
 ) -> Stability:
     """Select the features that models fitted to random halves of the rows use consistently.
 
-    By default, k is the number of units fixed by --keep plus 10, or plus half of the others if that is less,
-    and C is `stability_C`. k, ks, Cs and folds of `settings` are unused; `options` go to StabilitySelection.
+    By default, k is 10 (or half the free features or groups, if less) plus the number of those that --keep
+    puts into every model, and C is `stability_C`. The k, ks, Cs and cv of `settings` are not used, and
+    `options` are parameters of StabilitySelection.
     """
     settings.check(dataset.roles)
     counted = dataset.counted
@@ -181,7 +182,7 @@ def measure_stability(
 
 
 class Neighbour(NamedTuple):
-    """The next smaller or larger k that was tried, compared with the chosen k."""
+    """The next smaller or the next larger k that was tried, compared with the chosen k."""
 
     k: int
     score: float
@@ -192,7 +193,7 @@ class Neighbour(NamedTuple):
 
 @dataclass(frozen=True)
 class Analysis:
-    """The final model, how it was chosen, and how well such models predict held-out rows."""
+    """The final model of a table, how k and C were chosen, and how well such models predict held-out rows."""
 
     dataset: Dataset
     settings: Settings
@@ -200,11 +201,11 @@ class Analysis:
     choice: Choice
     assessment: Assessment
     frequency: Vector | None  # the share of folds in which each feature is used; None with a kernel
-    stability: Stability | None  # on random halves of the rows, with the chosen k and C, if requested
-    worths: dict[str, Worth]  # drop costs of the features (or groups) used, by label; empty if not computed
-    neighbours: tuple[Neighbour, ...]  # the next smaller and the next larger k, if they were tried
+    stability: Stability | None  # stability selection at the chosen k and C; None if not computed
+    worths: dict[str, Worth]  # by name of feature (or group): rise of the objective without it; may be empty
+    neighbours: tuple[Neighbour, ...]  # the next smaller and the next larger k, as far as they were tried
     unit_label: str  # what k counts: training points, features, variables or groups
-    is_shared: bool  # whether k is the limit of the whole model, not of each of several binary classifiers
+    is_shared: bool  # whether k limits the whole model; if not, it limits each of several binary classifiers
     notes: tuple[str, ...]
 
     @property
@@ -214,7 +215,7 @@ class Analysis:
 
 
 def analyse(dataset: Dataset, settings: Settings) -> Analysis:
-    """Choose k and C, fit to all rows, and estimate how well such models predict held-out rows."""
+    """Choose k and C, fit the model to all rows, and estimate how well such models predict held-out rows."""
     search = TableSearch(dataset, settings)
     with warnings.catch_warnings(record=True, action="always") as caught:
         choice = choose(search)
@@ -243,7 +244,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
         if settings.pairs and leaves_a_choice and not search.is_large:
             try:
                 stability = measure_stability(dataset, settings, choice.k, choice.C, n_pairs=settings.pairs)
-            except InputError as error:  # for example, if no halves of the groups have rows of every class
+            except InputError as error:  # for example, no random half of the groups has all classes
                 search.notes.append(f"Random halves are left out. {error}")
     in_use = [of_fold.coef.any(axis=0) for of_fold in choice.first.decisions(choice.row, choice.column)]
     return Analysis(
@@ -265,7 +266,7 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
 def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> tuple[Neighbour, ...]:
     """Compare the next smaller and the next larger k with the chosen k, by score and by features.
 
-    Their features come from a path over k fitted to all rows, those of the chosen k from the final model.
+    Features of the neighbours come from a path over k fitted to all rows, those of the chosen k from `model`.
     """
     table, column, used = choice.table, choice.column, dict[int, set[str]]()
     if not model.is_kernel:
@@ -273,7 +274,7 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
         coefs = dict(zip(path.ks.tolist(), path.coefs, strict=True)) | {choice.k: model.machine.coef_}
         used = {k: set(search.counted.labels_of(np.flatnonzero(c.any(axis=0)))) for k, c in coefs.items()}
     here, scores, found = used.get(choice.k, set()), table.scores[:, choice.row], []
-    for at in (column + 1, column - 1):  # the values of k are in descending order
+    for at in (column + 1, column - 1):  # ks are descending, so the next smaller k is at column + 1
         if 0 <= at < len(table.ks):
             there, differences = used.get(table.ks[at], set()), scores[:, at] - scores[:, column]
             error = difference_error(differences, table.test_ratio, len(search.dataset.y))
@@ -284,21 +285,21 @@ def find_neighbours(search: TableSearch, choice: Choice, model: TableModel) -> t
 
 
 class Step(NamedTuple):
-    """The model for one k of a path."""
+    """The model for one k of a path over several k, compared with that for the next smaller k."""
 
     k: int
     features: list[str]
-    units: list[str]  # the labels of the units that k counts: features, variables or groups
+    units: list[str]  # names of the features, table columns or groups used, depending on what k counts
     training_accuracy: float
-    objective: float  # mean over the binary classifiers
-    enters: list[str]  # units that the model with the next smaller k does not use
-    leaves: list[str]  # units that the model with the next smaller k uses, but this one does not
-    score: float | None  # mean over the folds; None without cross-validation
-    error: float | None  # standard error of the score
+    objective: float  # mean of the objectives of the binary classifiers
+    enters: list[str]  # units of this model that the model with the next smaller k does not use
+    leaves: list[str]  # units that the model with the next smaller k uses, but not this model
+    score: float | None  # mean score over the folds; None without cross-validation
+    error: float | None  # standard error of `score`; None without cross-validation
 
 
 def trace(dataset: Dataset, settings: Settings, cross_validate: bool = True) -> tuple[list[Step], list[str]]:
-    """Fit models for increasing k at one C; return a step for each k, and notes."""
+    """Fit a model for each k at the largest C; return a `Step` per k, by increasing k, and notes."""
     search = TableSearch(dataset, settings)
     Cs, ks = resolve_grid(search)
     table = search.cross_validate(Cs[-1:], ks).table if cross_validate else None

@@ -19,15 +19,15 @@ from kmargin.core.validation import InputError, blame_input, count, listing, nea
 from kmargin.tables.read import MISSING_MARKS, SWAP_MARKS, Table, check_unique, parse_numbers, read_table
 
 NUMBER_TYPES = (Real, Decimal, np.bool_)
-CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # a value outside the range of measurement, such as <5 or > 100,5
-MAX_CATEGORIES = 50  # refuse text columns with more distinct values than this and than half the rows
-MAX_STRAYS = 0.1  # texts in at most this share of the rows are mistakes in a column of measured numbers
-MAX_CODES = 25  # at most so many distinct values, and at most half the rows, may be codes, such as 1 to 22, X
+CENSORED = r"[<>≤≥]=?\s*\d+([.,]\d+)*"  # matches a value beyond a limit of measurement, such as <5 or > 100,5
+MAX_CATEGORIES = 50  # text columns with more than max(MAX_CATEGORIES, rows / 2) distinct values are refused
+MAX_STRAYS = 0.1  # in a column of numbers, texts in at most this share of the rows are taken for mistakes
+MAX_CODES = 25  # a column of at most min(MAX_CODES, rows / 2) distinct values may hold codes, as 1 to 22, X
 LARGEST = 1e100  # larger numbers are refused, because sums of their squares could overflow
 
 
 def kind_of(column: pd.Series) -> str:
-    """Return "number" (also for booleans), "text", or a description of other values, such as "dates"."""
+    """Return the kind of values: "number" (also booleans), "text", or a name of others such as "dates"."""
     if pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_complex_dtype(column.dtype):
         return "number"
     types = {type(value): None for value in column.dropna()}
@@ -48,12 +48,12 @@ def to_texts(column: pd.Series) -> np.ndarray:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as text; a whole number is written the same whether it is an integer or a float."""
+    """Return a value as text; whole numbers have no decimal point, so 2 and 2.0 both become "2"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_missing(frame: pd.DataFrame, advice: str) -> None:
-    """Raises InputError, with `advice` at the end of its message, if values are missing."""
+    """Raises InputError if values are missing; its message ends with the sentence `advice`."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
     if missing.any():
         columns = listing(list(missing.index[missing > 0]))
@@ -62,7 +62,7 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
 
 
 def check_finite(frame: pd.DataFrame) -> None:
-    """Raises InputError if numbers are infinite or above `LARGEST`."""
+    """Raises InputError if numbers are infinite or larger than `LARGEST` in absolute value."""
     numeric = [name for name in frame.columns if kind_of(frame[name]) == "number"]
     if found := [name for name in numeric if (np.abs(to_numbers(frame[name])) > LARGEST).any()]:
         raise InputError(
@@ -72,7 +72,7 @@ def check_finite(frame: pd.DataFrame) -> None:
 
 
 def least_numeric(column: pd.Series) -> pd.Series:
-    """Return the texts of a column that are not numbers; if all are numbers, those with a decimal mark."""
+    """Return the texts in a column that are not numbers; if all are, those with a decimal point or comma."""
     texts = pd.Series(to_texts(column.dropna()), dtype=object).str.strip()
     both = (texts, texts.str.translate(SWAP_MARKS))
     n_misread: Any = sum(pd.to_numeric(read, errors="coerce").isna() for read in both)
@@ -81,7 +81,7 @@ def least_numeric(column: pd.Series) -> pd.Series:
 
 
 def check_measured(column: pd.Series) -> None:
-    """Raises InputError if a column of measurements holds a few texts, or values such as '<5'."""
+    """Raises InputError if a text column seems to hold numbers with a few mistakes or values such as '<5'."""
     strays, n_distinct = least_numeric(column), column.nunique()
     rows = count(len(strays), "row")
     if strays.str.fullmatch(CENSORED).all():
@@ -96,10 +96,10 @@ def check_measured(column: pd.Series) -> None:
 
 
 def explain_transposed(frame: pd.DataFrame, wanted: Collection[str]) -> str:
-    """Return advice on a table that seems to have its features in rows; an empty text for any other table.
+    """Return advice on a table that seems transposed, with features in rows; "" for any other table.
 
-    That is so if the first column holds the name of a wanted column. It is also so if the first column holds
-    distinct texts, all other columns hold numbers, and the table has more rows than columns.
+    A table seems transposed if its first column holds the name of a column in `wanted`. It also does if its
+    first column holds distinct texts, all other columns hold numbers, and it has more rows than columns.
     """
     texts = {*to_texts(frame.iloc[:, 0])} if kind_of(frame.iloc[:, 0]) == "text" else set()
     is_matrix = all(map(pd.api.types.is_numeric_dtype, frame.dtypes.iloc[1:]))
@@ -119,7 +119,7 @@ class Encoding:
 
     @property
     def parts(self) -> list[tuple[str, str | None]]:
-        """For each feature, its column and, for a text column, the value that it encodes; else None."""
+        """For each feature, the name of its column, and the text that it encodes (None if it is numeric)."""
         return [(column, value) for column in self.columns for value in self.categories.get(column, (None,))]
 
     @property
@@ -128,21 +128,21 @@ class Encoding:
 
     @property
     def sources(self) -> list[str]:
-        """The column that each feature encodes."""
+        """For each feature, the name of the table column that it encodes."""
         return [column for column, _ in self.parts]
 
     def matrix(self, frame: pd.DataFrame) -> Matrix:
-        """Return the matrix of features: NaN for missing numbers, all zeros for a missing or unknown text."""
+        """Encode a table as the feature matrix: missing numbers are NaN, missing or unknown texts all 0."""
         encoded = {name: to_texts(frame[name]) for name in self.categories}
         encoded |= {name: to_numbers(frame[name]) for name in self.columns if name not in self.categories}
         features = [encoded[name] if value is None else encoded[name] == value for name, value in self.parts]
         return np.column_stack(features).astype(np.float64, copy=False)
 
     def match(self, table: Table, needed: set[str], has_medians: bool) -> tuple[Matrix, list[str]]:
-        """Return the matrix of features of a new table, whose columns are found by name, and notes.
+        """Encode a new table, whose columns are found by name; return the matrix of features, and notes.
 
-        Features of columns that are not in `needed` are zero. Values of needed columns may only be missing if
-        the model `has_medians` to impute them.
+        Only the columns in `needed` are read; the features of other columns are 0. Missing values in `needed`
+        columns raise InputError, unless the model `has_medians` to replace them.
         """
         columns = [column for column in self.columns if column in needed]
         absent = [column for column in columns if column not in table.frame.columns]
@@ -165,7 +165,7 @@ class Encoding:
 
 
 def _numbers_of(column: pd.Series) -> Vector:
-    """Return a column of numbers, or of texts that are numbers, as floats; refuse any other column."""
+    """Convert a column of numbers, or of texts such as '1.5', to floats; raise InputError for any other."""
     kind = kind_of(column)
     numbers = parse_numbers(pd.Series(to_texts(column), dtype=object)) if kind == "text" else column
     if kind in ("number", "text") and numbers is not None:
@@ -180,11 +180,11 @@ def _numbers_of(column: pd.Series) -> Vector:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Imputation by medians and standardisation of features, learned from training rows."""
+    """Replaces missing values by medians, then standardises features; both are learned from training rows."""
 
-    medians: Vector | None  # None if missing values are not imputed
+    medians: Vector | None  # None if missing values are not replaced
     mean: Vector
-    spread: Vector  # the standard deviations
+    spread: Vector  # the standard deviation of each feature; 1 if it is constant or not standardised
 
     def __call__(self, X: Matrix) -> Matrix:
         if self.medians is not None:
@@ -198,10 +198,10 @@ def column_medians(X: Matrix) -> Vector:
 
 
 def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -> Scaling:
-    """Return medians and standard deviations of the training rows; for a constant column the latter is 1."""
+    """Learn medians (if `impute`), weighted means and standard deviations (if `standardize`) of rows X."""
     medians = column_medians(X) if impute else None
     mean, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if standardize:  # not by matrix products, which may round equal columns differently
+    if standardize:  # without matrix products, which may round equal columns differently
         X, weights = Scaling(medians, mean, spread)(X), weights / weights.max()
         mean = np.average(X, axis=0, weights=weights)
         spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
@@ -212,8 +212,8 @@ def learn_scaling(X: Matrix, weights: Vector, impute: bool, standardize: bool) -
 class Roles(NamedTuple):
     """The roles of columns, what k counts, and constraints on features.
 
-    All columns without another role are features. `keep`, `avoid` and `signs` refer to columns, to values of
-    text columns (hue=red) or to groups.
+    All columns without another role are features. `keep`, `avoid` and `signs` name columns, encoded values of
+    text columns (such as hue=red) or groups of columns.
     """
 
     target: str | None = None
@@ -222,23 +222,23 @@ class Roles(NamedTuple):
     drop: Sequence[str] = ()
     encode: str | None = None
     impute: str | None = None
-    grouped_by: str | None = None  # rows with the same value stay together in folds
+    grouped_by: str | None = None  # a column; folds do not separate rows with the same value in it
     features: Sequence[str] = ()  # columns to use as features even if they seem to name the rows
     keep: Sequence[str] = ()
     avoid: Sequence[str] = ()
     signs: Sequence[str] = ()  # required signs of coefficients, such as age=+
-    groups: Mapping[str, str] | None = None  # the group of each column that belongs to a group
-    group_by: str | None = None  # a separator; columns with the same text before it form a group
-    each_value: bool = False  # whether k counts every value of a text column, not the column once
+    groups: Mapping[str, str] | None = None  # from column name to group name; other columns are groups of one
+    group_by: str | None = None  # a separator such as _: columns whose names agree before it form a group
+    each_value: bool = False  # whether k counts each value of a text column, not the whole column as one
 
     @property
     def mentioned(self) -> set[str]:
-        """Columns that must be features, because --feature, --keep or --sign names them."""
+        """Names of columns that must be features, because --feature, --keep or --sign names them."""
         return {*self.features, *self.keep, *(text.rpartition("=")[0] for text in self.signs)}
 
 
 def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
-    """Return the encoding of these columns; refuse columns that cannot be encoded as numbers."""
+    """Return the encoding of all columns of `features`; raise InputError if one cannot be encoded."""
     kinds = {name: kind_of(features[name]) for name in features.columns}
     for name, kind in kinds.items():
         if kind == "text":
@@ -273,41 +273,41 @@ def learn_encoding(features: pd.DataFrame, roles: Roles) -> Encoding:
 
 @dataclass(frozen=True)
 class CountedFeatures:
-    """The features of a data set, and the units that k counts."""
+    """The features of a data set, and the units that k counts: features, table columns or groups."""
 
     names: tuple[str, ...]
-    labels: tuple[str, ...]  # for each feature, the name of its unit
-    unit_label: str  # features, variables (all features that encode one column) or groups (of columns)
-    request: UnitRequest  # groups and constraints, with features given by their positions
+    labels: tuple[str, ...]  # for each feature, the name of the unit that it is in
+    unit_label: str  # what the units are: "features", "variables" (table columns) or "groups" (of columns)
+    request: UnitRequest  # groups, features to keep or avoid, and signs; features by index
     units: Units
 
     @cached_property
     def always_in(self) -> Flags:
-        """Whether each feature is always in the model."""
+        """Whether each feature is in every model, because --keep names it, its column or its group."""
         return self.units.chosen(np.zeros(len(self.names), np.bool_))
 
     @property
     def n_fixed(self) -> int:
-        """The number of units that are always in the model."""
+        """The number of units that are in every model because of --keep."""
         return int(self.units.fixed.sum())
 
     def sign_of(self, feature: int) -> str:
         return {1: "+", -1: "-"}.get(int(self.units.signs[feature]), "")
 
     def labels_of(self, features: Iterable[int]) -> list[str]:
-        """Return the names of the units that these features belong to, each once, in order."""
+        """Return the names of the units of these features, each once, in the order of the features."""
         return list(dict.fromkeys(self.labels[j] for j in features))
 
 
 def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
-    """Return the features of a table with the units that k counts."""
+    """Assign the features of a table to units that k counts, with the constraints that `roles` gives."""
     names, sources = encoding.feature_names, encoding.sources
     unit_label, labels = "features", names
     if roles.groups is not None or roles.group_by is not None:
         unit_label, labels = "groups", _group_labels(encoding, roles)
     elif encoding.categories and not roles.each_value and len(encoding.columns) > 1:
         unit_label, labels = "variables", sources
-    # positions of features by name; a name with several meanings is a column, else a value, else a group
+    # the features that a name stands for: those of a column, else of a value (hue=red), else of a group
     places: dict[str, Indices] = {}
     for kind in (labels, names, sources):
         places |= pd.Series(kind).groupby(kind, sort=False).indices
@@ -335,11 +335,11 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
 
 
 def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
-    """Return the name of the group of each feature; a column in no group is a group of its own."""
+    """For each feature, return the name of its group; a column in no group is a group of its own."""
     if roles.groups is not None and roles.group_by is not None:
         raise InputError("--groups and --group-by both define groups. Use one of them.")
     columns, group_of = encoding.columns, dict(roles.groups or {})
-    if roles.group_by is not None:  # with "_", the columns site_a, site_b and site form the group site
+    if roles.group_by is not None:  # if it is "_", columns site_a, site_b and site form group site
         prefixes = {column: column.split(roles.group_by or "\0")[0] for column in columns}
         group_of = {column: prefix for column, prefix in prefixes.items() if prefix not in ("", column)}
         if not group_of:
@@ -357,7 +357,7 @@ def _group_labels(encoding: Encoding, roles: Roles) -> list[str]:
 
 
 def read_groups(path: Path) -> dict[str, str]:
-    """Return the group of each feature from a file with columns feature and group."""
+    """Read a file with the columns feature and group as a mapping from feature names to group names."""
     frame = read_table(path).frame
     if sorted(frame.columns) != ["feature", "group"]:
         given = listing(list(frame.columns))

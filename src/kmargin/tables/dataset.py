@@ -1,4 +1,4 @@
-"""Prepare a table for an analysis: join labels, read classes, features, weights and groups, and warn."""
+"""Prepare a table for analysis: join labels; read classes, features, weights and groups; find pitfalls."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -27,34 +27,34 @@ from kmargin.tables.read import MISSING_MARKS, Table, check_unique, read_table, 
 class Dataset(NamedTuple):
     """A table prepared for an analysis: features, classes, weights and groups of rows."""
 
-    X: Matrix  # NaN where a number is missing
+    X: Matrix  # the encoded features, not yet scaled; NaN where a number is missing
     y: np.ndarray
     target: str
-    roles: Roles  # as requested, but `id` is also set if a column was found to name the rows
+    roles: Roles  # as requested; if no `id` was, it is a column that seems to name rows or groups, if any
     encoding: Encoding
-    counted: CountedFeatures  # the features, and what k counts
-    rows: Indices  # numbers of the rows in the file, from 1
+    counted: CountedFeatures  # the features, and the units that k counts (features, columns or groups)
+    rows: Indices  # the number of each row, from 1, in the file, or after --labels in the joined table
     weights: Vector | None
-    ids: np.ndarray | None  # the name of each row
+    ids: np.ndarray | None  # the name of each row, from the column `roles.id` or the row names of the file
     notes: tuple[str, ...]
-    warnings: tuple[str, ...] = ()  # about properties of the table that may make the score too high
-    groups: Indices | None = None  # group of each row, shared by rows equal in features or in `grouped_by`
-    group_labels: np.ndarray | None = None  # the value of each row in the column `roles.grouped_by`
+    warnings: tuple[str, ...] = ()  # sentences on what in this table may make the score too high
+    groups: Indices | None = None  # group number of each row; folds do not split groups, such as equal rows
+    group_labels: np.ndarray | None = None  # each row's value in the column `roles.grouped_by`, as text
 
     def restricted_to(self, rows: Indices) -> "Dataset":
-        """Return the data set with only these rows."""
+        """Return the data set with only the rows at the indices `rows`."""
         per_row = ("X", "y", "rows", "weights", "ids", "groups", "group_labels")
         return self._replace(**{n: of_all[rows] for n in per_row if (of_all := getattr(self, n)) is not None})
 
 
 def prepare(table: Table, roles: Roles) -> Dataset:
-    """Prepare a table for an analysis, with the roles of its columns."""
+    """Read classes, features, weights and groups from a table with these roles of columns; find pitfalls."""
     target = _check_roles(table, roles)
     notes = list(table.notes)
     frame = table.frame
     labels = pd.Series(to_texts(frame[target]), dtype=object).str.strip()
     is_mark = labels.isin(MISSING_MARKS)
-    if labels[~is_mark].nunique() < 2:  # then the marks are classes, such as + and -
+    if labels[~is_mark].nunique() < 2:  # marks such as - are then labels too, as where classes are + and -
         is_mark = labels == ""
     if marks := sorted({*labels[is_mark]} - {""}):
         notes.append(f"Read as missing values: {listing(marks)}, in {target!r}.")
@@ -114,7 +114,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
 
 
 def _check_roles(table: Table, roles: Roles) -> str:
-    """Return the name of the target column; refuse unknown columns, and columns in two roles."""
+    """Return the name of the target column; raise InputError for unknown columns or conflicting roles."""
     for option, value, choice in (("encode", roles.encode, "onehot"), ("impute", roles.impute, "median")):
         if value not in (None, choice):
             raise InputError(f"--{option} {value} is not known. Use --{option} {choice}.")
@@ -123,7 +123,7 @@ def _check_roles(table: Table, roles: Roles) -> str:
         raise InputError(f"Name the column to predict with --target. {nearest('', columns)}")
     if target not in columns:
         hint = explain_transposed(table.frame, [target]) or nearest(target, columns)
-        if table.row_names is not None:  # then features may have been in rows: such files seldom have classes
+        if table.row_names is not None:  # as after --transpose: such tables seldom have a target
             hint += " If the classes are in a separate file, name it with --labels."
         raise InputError(f"The table has no column {target!r} to predict. {hint}")
     others = [("--id", roles.id), ("--weights", roles.weights), ("--rows-grouped-by", roles.grouped_by)]
@@ -141,14 +141,14 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
     weights = to_numbers(pd.to_numeric(column, errors="coerce"))
     is_valid = np.isfinite(weights) & (weights >= 0)
     if not is_valid.all() or not weights.any():
-        bad = is_valid.argmin()  # the first invalid weight; the first row if all weights are 0
+        bad = is_valid.argmin()  # index of the first invalid weight; 0 if all weights are zero
         held = f"row {column.index[bad] + 1} of column {name!r} holds {str(column.iloc[bad])[:40]}"
         raise InputError(f"--weights: {held}. Give numbers >= 0, some of them above 0; 0 leaves a row out.")
     return weights
 
 
 def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarray]:
-    """Return the number and the name of each row's group; refuse missing values."""
+    """Return for each row the number and the name of its group; raise InputError for missing values."""
     name, n_missing = column.name, int(column.isna().sum())
     if n_missing:
         found = f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}"
@@ -161,7 +161,7 @@ def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarr
 
 
 def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int = 0) -> np.ndarray:
-    """Return the class of each row from the target column, as texts, integers or booleans."""
+    """Return the class of each row, as text, integer or boolean; `n_missing` other rows have no class."""
     found = kind = kind_of(column)
     if kind in ("number", "text"):
         if kind == "text":
@@ -173,7 +173,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int 
         distinct = np.unique(y)
         if len(distinct) == 1:
             found = f"only one class, {distinct[0].item()!r}"
-            if n_missing:  # the texts NA, None or null may have been meant as a class
+            if n_missing:  # the user may have meant the texts NA, None or null as a class
                 found += f", beside {count(n_missing, 'row')} left out as empty, NA, None or null"
         elif 2 * len(distinct) > len(y):
             found = f"{len(distinct):,} different values in {len(y):,} rows"
@@ -189,7 +189,7 @@ def read_classes(column: pd.Series, name: str, notes: list[str], n_missing: int 
 
 
 def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarray:
-    """Replace labels that differ only by case or blanks by the most frequent spelling among them."""
+    """Merge labels that differ only by case or blanks: replace them by the most frequent spelling."""
     counts = pd.Series(texts).value_counts().sort_index().sort_values(ascending=False, kind="stable")
     spellings = counts.groupby(spelling, sort=False).groups
     notes += [
@@ -202,18 +202,18 @@ def _merge_spellings(texts: np.ndarray, name: str, notes: list[str]) -> np.ndarr
 
 
 def spelling(text: str) -> str:
-    """Return a text in lower case, with single blanks, so that spellings can be compared."""
+    """Return a text in lower case with single blanks; spellings of the same label become equal."""
     return " ".join(text.split()).casefold()
 
 
 def join_labels(
     table: Table, path: Path, id: str | None, target: str | None, wanted: Collection[str], all_rows: bool
 ) -> Table:
-    """Return the table joined with the target and other wanted columns of a file of labels.
+    """Add to a table the target column, and the columns in `wanted`, of the file of labels at `path`.
 
-    Rows are matched by the column `id`; without it, by the column of the table and the column of the file
-    that have most values in common. If neither `target` nor the table names the target, it is the only column
-    of the file besides the matched one. Rows without a label are left out, unless `all_rows`.
+    Rows are matched by the column `id`. Where it is not given, or is in only one of the two, the column that
+    has the most values in common with the other side is used. If neither `target` nor the table names the
+    target, it is the one other column of the file. Rows without a label are left out, unless `all_rows`.
     """
     labels, file, notes = read_table(path).frame, path.name, []
     own, key = _find_ids(table, labels, file, id)
@@ -249,7 +249,7 @@ def join_labels(
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
-    """Return the columns by which rows match: of the table (None: its row names), and of the labels."""
+    """Return the names of the columns that match rows, of the table (None: row names) and of the labels."""
     frame = table.frame
     if id is not None and id not in labels.columns and id not in frame.columns:
         hint = nearest(id, labels.columns)

@@ -17,20 +17,20 @@ from kmargin.model_selection.calibration import Calibration
 from kmargin.tables.columns import Encoding, Scaling
 from kmargin.tables.read import Table, to_table
 
-MAX_DIGESTS = 10_000  # maximum number of digests of training rows that a model keeps
-MIN_DISTINCT = 0.95  # the used features identify rows if at least this share of rows differ in them
-FAR_OUTSIDE = 0.5  # values further outside the training range than this share of its width are reported
-MIN_ROWS = 5  # with fewer rows, no note says that most rows are outside the training range
+MAX_DIGESTS = 10_000  # a model keeps at most this many hash values of training rows, the smallest
+MIN_DISTINCT = 0.95  # keep hash values of the used features if at least this share of rows have distinct ones
+FAR_OUTSIDE = 0.5  # notes report values outside the training range by more than this times its width
+MIN_ROWS = 5  # if most of at least this many rows are outside the training range, notes report all of them
 
 
 class SeenRows(NamedTuple):
-    """Digests (hash values) of the training rows, in ascending order; only the `MAX_DIGESTS` smallest."""
+    """The `MAX_DIGESTS` smallest hash values of training rows, sorted, to recognise them in new tables."""
 
-    by_all: np.ndarray  # int64; digests of the values of all features
-    by_used: np.ndarray  # digests of the values of the used features; empty if many rows share them
+    by_all: np.ndarray  # int64 hash values of the training rows, computed from all features
+    by_used: np.ndarray  # hash values of the features that the model uses; empty if many rows agree in them
 
     def share(self, X: Matrix, by_all: bool) -> float:
-        """Estimate the share of rows of X that are training rows; X has all features, or the used ones."""
+        """Estimate the share of training rows in X, which has all features if `by_all`, else those used."""
         kept, digests = self.by_all if by_all else self.by_used, digest_rows(X)
         if len(kept) == MAX_DIGESTS:
             digests = digests[digests <= kept[-1]]
@@ -38,46 +38,46 @@ class SeenRows(NamedTuple):
 
 
 def note_rows(X: Matrix, used: np.ndarray) -> SeenRows:
-    """Compute the digests of training rows from all features, and from those at the positions `used`."""
+    """Hash each training row, from all features and from those that the model uses (indices `used`)."""
     by_all, by_used = (np.unique(digest_rows(features)) for features in (X, X[:, used]))
     identifies = len(used) > 0 and len(by_used) >= MIN_DISTINCT * len(X)
     return SeenRows(by_all[:MAX_DIGESTS], by_used[:MAX_DIGESTS] if identifies else np.empty(0, np.int64))
 
 
 def digest_rows(X: Matrix) -> np.ndarray:
-    """Hash each row of X, in single precision because files may round the last digits of numbers."""
+    """Return a hash value of each row of X, rounded to float32 because files may round the last digits."""
     with np.errstate(over="ignore"):
-        rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # -0.0 becomes 0.0
-    rounded[np.isnan(rounded)] = np.nan  # there are several bit patterns of NaN
+        rounded = np.ascontiguousarray(X, dtype=np.float32) + np.float32(0)  # adding 0 turns -0.0 into 0.0
+    rounded[np.isnan(rounded)] = np.nan  # NaN has several bit patterns, which must get the same hash value
     raw = [blake2b(row.tobytes(), digest_size=8).digest() for row in rounded]
     return np.frombuffer(b"".join(raw), dtype="<i8").astype(np.int64)
 
 
 class Prediction(NamedTuple):
-    """Classes, decision values and probabilities of the rows of a table, and notes on the table."""
+    """Predicted classes, decision values and probabilities of the rows of a table, and notes for the user."""
 
     classes: np.ndarray
     decisions: Matrix
-    probabilities: Matrix | None  # a column per class; None if the model was saved without calibration
+    probabilities: Matrix | None  # one column per class; None if the model has no probabilities
     notes: list[str]
 
 
 @dataclass(frozen=True)
 class TableModel:
-    """A model that predicts the target of a table from the other columns, found by name."""
+    """A fitted classifier that predicts the target column of a table from columns that it finds by name."""
 
     target: str
     encoding: Encoding
     scaling: Scaling
-    machine: FoldModel  # predicts from the encoded and scaled features
-    parameters: Mapping[str, Any]  # k, C and other parameters of the fit; predictions do not need them
+    machine: FoldModel  # the classifier; its inputs are the encoded and scaled features
+    parameters: Mapping[str, Any]  # k, C and other parameters of the fit, for information only
     calibration: Calibration | None = None
-    seen: SeenRows | None = None  # digests of the training rows
-    ranges: Matrix | None = None  # smallest and largest training value of each feature, in two rows
-    id: str | None = None  # the column that named the training rows
+    seen: SeenRows | None = None  # hash values, to recognise training rows in new tables
+    ranges: Matrix | None = None  # two rows: the smallest and largest training value of each feature
+    id: str | None = None  # name of the column that identified the training rows, if one did
 
     def __repr__(self) -> str:
-        """The name of the target and of the columns from which it is predicted."""
+        """Return a text that names the target and the columns needed to predict it, for interactive use."""
         used = [name for name in self.encoding.columns if name in self.needed]
         points = f", {len(self.machine.support_)} points kept" if self.is_kernel else ""
         return f"<TableModel: {self.target!r} from {listing(used)}{points}>"
@@ -88,7 +88,7 @@ class TableModel:
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The columns of the training table that are features, in the order of that table."""
+        """Names of the feature columns of the training table, in its order, before one-hot encoding."""
         return np.array(self.encoding.columns, dtype=object)
 
     @property
@@ -105,7 +105,7 @@ class TableModel:
 
     @property
     def needed(self) -> set[str]:
-        """The columns that a new table must have: for a linear model those with nonzero coefficients."""
+        """Names of the columns that predictions need: those with nonzero coefficients; all with a kernel."""
         if self.is_kernel:
             return set(self.encoding.columns)
         sources = self.encoding.sources
@@ -114,18 +114,18 @@ class TableModel:
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.
 
-        X is a data frame (pandas, polars, arrow) or a mapping from names to columns, which needs only the
-        columns in `needed`, and whose numbers may be texts. Or X is an array of all columns that the model
-        was fitted to, in the order of `feature_names_in_`.
+        X is a data frame (pandas, polars, arrow) or a mapping from names to columns. It needs only the
+        columns in `needed`; numbers may be given as texts. If X is an array, which has no names, it must have
+        one column for each name in `feature_names_in_`, in that order.
         """
         return self.predict_table(self._read(X)).classes
 
     def decision_function(self, X: Any) -> Matrix:
-        """With two classes, one value per row, above 0 for the second class; else one column per class."""
+        """For two classes return a value per row, above 0 for `classes_[1]`; else a column per class."""
         return self.predict_table(self._read(X)).decisions
 
     def predict_proba(self, X: Any) -> Matrix:
-        """The probability of each class, in the order of `classes_`."""
+        """Return the probabilities: a row per row of X, a column per class in the order of `classes_`."""
         found = self.predict_table(self._read(X)).probabilities
         if found is None:
             raise InputError(
@@ -139,25 +139,25 @@ class TableModel:
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def share_seen(self, X: Any) -> float:
-        """Estimate the share of rows of X that are training rows, see `SeenRows`; 0 if this is unknown."""
+        """Estimate the share of rows of X that are training rows, from hash values; 0 if it is unknown."""
         table, columns = self._read(X), set(self.encoding.columns)
         has_all = columns <= {*table.frame.columns}
         try:
             X, _ = self.encoding.match(table, columns if has_all else self.needed, has_medians=True)
-        except InputError:  # a column that the model does not use may not hold numbers
+        except InputError:  # for example, a column that predictions do not need holds text instead of numbers
             return 0.0
         return self.seen.share(X if has_all else X[:, self.used_features], has_all) if self.seen else 0.0
 
     def _read(self, X: Any) -> Table:
-        """Return a data frame, a mapping, records or an array of all columns as a table."""
+        """Convert X (data frame, mapping, list of records, or array of all feature columns) to a `Table`."""
         if isinstance(X, Table):
             return X
         columns, needed = self.encoding.columns, self.needed
-        X = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars, arrow
-        X = X.toarray() if hasattr(X, "toarray") else X  # sparse matrices
+        X = X.to_pandas() if hasattr(X, "to_pandas") else X  # a polars or arrow table
+        X = X.toarray() if hasattr(X, "toarray") else X  # a sparse matrix
         try:
             frame = pd.DataFrame(X)
-        except (TypeError, ValueError):  # X is not two-dimensional
+        except (TypeError, ValueError):  # X is not two-dimensional; the error below says what to give
             frame = pd.DataFrame()
         if isinstance(frame.columns, pd.RangeIndex):
             if frame.shape[1] != len(columns):
@@ -172,12 +172,12 @@ class TableModel:
 
     @property
     def used_features(self) -> Indices:
-        """The positions of the features that encode the needed columns."""
+        """Indices of the encoded features that come from `needed`, the columns that predictions need."""
         needed = self.needed
         return np.flatnonzero([column in needed for column in self.encoding.sources])
 
     def predict_table(self, table: Table) -> Prediction:
-        """Predict the rows of a table."""
+        """Predict each row of a table; add notes on missing, unknown and unusually large or small values."""
         X, notes = self.encoding.match(table, self.needed, self.scaling.medians is not None)
         notes += self._note_values(X, table.frame.index + 1)
         scaled, probabilities = self.scaling(X), None
@@ -188,7 +188,7 @@ class TableModel:
         return Prediction(self.machine.predict(scaled), decisions, probabilities, notes)
 
     def _note_values(self, X: Matrix, rows: pd.Index) -> Iterator[str]:
-        """Yield notes on missing values, on values far outside the training range, or if most are outside."""
+        """Yield notes on values that are missing or outside the training range; `rows` are row numbers."""
         names = self.encoding.feature_names
         for j in self.used_features:
             if n_missing := int(np.isnan(X[:, j]).sum()):
@@ -197,7 +197,7 @@ class TableModel:
             if self.ranges is None:
                 continue
             low, high = self.ranges[:, j]
-            distance = np.maximum(low - X[:, j], X[:, j] - high)  # above 0 for values outside the range
+            distance = np.maximum(low - X[:, j], X[:, j] - high)  # positive if outside the range
             far = distance > FAR_OUTSIDE * (high - low)
             if len(X) >= MIN_ROWS and 2 * (distance > 0).sum() > len(X):
                 far = distance > 0

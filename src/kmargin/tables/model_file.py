@@ -36,14 +36,14 @@ from kmargin.tables.read import Table, readable_as
 FORMAT = "kmargin model"
 VERSION = 1
 NAME = "model.kmargin"
-CACHE_SIZE = 200  # megabytes of kernel values that predictions compute at a time
+CACHE_SIZE = 200  # memory limit, in MB, for the kernel values that predictions compute at a time
 ESTIMATORS = (SparseSVC, SparseSVCCV, KernelSparseSVC, KernelSparseSVCCV)
 
 PART = ".kmargin-part"  # the subfolder to which new results are written before they are moved
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file; if that fails, an existing file with this name is not changed."""
+    """Write a file completely, or, if that fails, leave an existing file with this name unchanged."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     with _errors_name(path):
         try:
@@ -54,18 +54,18 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def replace_folder(folder: Path, contents: Mapping[str, bytes], result_names: Sequence[str]) -> None:
-    """Replace the results in a folder by the files in `contents`.
+    """Replace the results in a folder by the files in `contents`, which maps names to bytes.
 
     `result_names` are all names that files of results can have. Older files with these names are removed,
     files with other names stay. The new files are first written to the subfolder `PART`, then moved. If
-    writing fails, the folder stays as it was. The model, the first of `contents`, is removed first and moved
-    last, so that a folder with a model has all results of one analysis, even if a process is killed.
+    writing fails, the folder stays as it was. The model, the first entry of `contents` and `result_names`, is
+    removed first and moved last. So a folder with a model has all results, even after a process is killed.
     """
     is_new, part = not folder.exists(), folder / PART
     with _errors_name(folder):
         folder.mkdir(exist_ok=True)
         try:
-            shutil.rmtree(part, ignore_errors=True)  # left by a process that was killed
+            shutil.rmtree(part, ignore_errors=True)  # from a process that was killed
             part.mkdir()
             for name, content in contents.items():
                 _write(part / name, content)
@@ -88,7 +88,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _errors_name(path: Path) -> Iterator[None]:
-    """Name `path` in every OSError, which may otherwise name a temporary file."""
+    """Raise every OSError again as an error about `path`, because it may name a temporary file."""
     try:
         yield
     except OSError as error:
@@ -96,7 +96,7 @@ def _errors_name(path: Path) -> Iterator[None]:
 
 
 def save(model: Any, path: str | Path, target: str = "target") -> Path:
-    """Write a model to a file; if that fails, an existing file is not changed."""
+    """Write a fitted model and the name of its target to a file; if this fails, an old file is kept."""
     model, path = to_table_model(model, target), Path(path)
     if not path.resolve().parent.is_dir():
         raise InputError(f"{path} is in a folder that does not exist. Create the folder, or use another.")
@@ -105,9 +105,9 @@ def save(model: Any, path: str | Path, target: str = "target") -> Path:
 
 
 def to_table_model(model: Any, target: str) -> TableModel:
-    """Convert a fitted estimator, or a pipeline that ends in one, to a model that finds columns by name.
+    """Convert a fitted estimator, or a pipeline that ends in one, to a `TableModel` with this `target`.
 
-    The names of columns are those of the training data frame; for an array they are x0, x1 and so on.
+    Its columns have the names in the training data frame, or x0, x1 and so on after a fit to an array.
     """
     if isinstance(model, TableModel):
         return model
@@ -148,7 +148,7 @@ def to_table_model(model: Any, target: str) -> TableModel:
 
 
 def _scaling(steps: list[Any], n_features: int) -> Scaling:
-    """Convert the steps of a pipeline before its estimator to one `Scaling`; refuse other steps."""
+    """Convert the SimpleImputer and StandardScaler of a pipeline to one `Scaling`; refuse other steps."""
     medians, mean, spread = None, np.zeros(n_features), np.ones(n_features)
     kinds = [type(step) for step in steps]
     is_known = kinds in ([], [StandardScaler], [SimpleImputer], [SimpleImputer, StandardScaler])
@@ -169,7 +169,7 @@ def _scaling(steps: list[Any], n_features: int) -> Scaling:
 
 
 def to_bytes(model: TableModel) -> bytes:
-    """Return the content of a model file."""
+    """Return the content of the file in which this model is saved."""
     machine = model.machine
     parameters: dict[str, Any] = {**model.parameters, "multi_class": machine.multi_class}
     arrays: Any = {"mean": model.scaling.mean, "spread": model.scaling.spread, "ranges": model.ranges}
@@ -189,7 +189,7 @@ def to_bytes(model: TableModel) -> bytes:
         "version": VERSION,
         "kmargin": __version__,
         "kind": "kernel" if model.is_kernel else "linear",
-        "parameters": parameters | {"C": str(parameters["C"])},  # JSON cannot represent infinity
+        "parameters": parameters | {"C": str(parameters["C"])},  # as text, because JSON cannot hold infinity
         "target": model.target,
         "id": model.id,
         "classes": model.classes_.tolist(),
@@ -206,7 +206,7 @@ def to_bytes(model: TableModel) -> bytes:
 
 
 def load(path: str | Path) -> TableModel:
-    """Read a model; no code in the file is run."""
+    """Read a model from its file, or from a folder that `kmargin fit` wrote; no code in the file is run."""
     path = Path(path)
     path = path / NAME if path.is_dir() else path
     if not path.is_file():
@@ -240,7 +240,7 @@ def _digest(members: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> TableModel:
-    """Make the model from the members of its file. Raises an error, of any type, if that fails."""
+    """Make a model from the header and arrays of its file; an invalid file raises an error of any type."""
     categories = {column: tuple(values) for column, values in header["categories"].items()}
     parameters = header["parameters"] | {"C": float(header["parameters"]["C"])}
     multi_class, intercept = parameters.pop("multi_class"), arrays["intercept"]

@@ -19,11 +19,11 @@ from kmargin.core.arrays import Indices, Matrix
 from kmargin.core.validation import count, listing
 from kmargin.tables.columns import Encoding, column_medians, kind_of, to_numbers, to_texts
 
-# Columns that name rows
+# Find columns that name the rows, such as patient numbers, which are not features
 
-MIN_ROWS = 5  # with fewer rows, values may be distinct by chance, so no column counts as names of rows
-MIN_SORTED_ROWS = 8  # with fewer rows, measurements may be in ascending order by chance
-MAX_DOUBTFUL = 3  # if more columns hold distinct whole numbers, these are counts, not names of rows
+MIN_ROWS = 5  # with fewer rows, values may all differ by chance, so no column is taken for row names
+MIN_SORTED_ROWS = 8  # with fewer rows, numbers may be sorted by chance, so this does not make them row names
+MAX_DOUBTFUL = 3  # if more columns have a different whole number in each row, these are counts, not row names
 # Matches names of columns that identify rows, such as patient_id, PatientID, case no., id_2 or Patient, but
 # not "number of nodes" or "body mass index".
 ID_NAME = re.compile(
@@ -36,11 +36,11 @@ NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
 def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> tuple[list[str], list[str]]:
-    """Return the columns that name the rows, and the columns that may do so; add notes on both.
+    """Return the columns that name the rows, and those that perhaps do; add notes on both to `notes`.
 
-    Columns of distinct texts name the rows, and so do columns of distinct whole numbers that number the rows,
-    are sorted, or have a name such as `id`. Other columns of distinct whole numbers are doubtful: they may
-    be counts. Columns in `kept` are features, whatever they hold.
+    A column names the rows if each row has a different text, mostly unlike numbers, or if each row has a
+    different whole number and these are sorted, number the rows, or the column is called `id`, say. Up to
+    `MAX_DOUBTFUL` other columns of distinct whole numbers are doubtful. Columns in `kept` are not returned.
     """
     found, doubtful, n_rows = [], [], len(features)
     for name in features.columns if n_rows >= MIN_ROWS else ():
@@ -72,22 +72,22 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
 
 
 def _is_code(column: pd.Series) -> bool:
-    """Whether a column holds texts or only whole numbers, so that its values may be codes."""
+    """Whether a column holds texts, or whole numbers alone, which may be codes of patients or sites."""
     if (kind := kind_of(column)) != "number":
         return kind == "text"
     numbers = to_numbers(column)
     return bool((np.isnan(numbers) | (numbers == np.round(numbers))).all())
 
 
-# Warnings about data that make scores too optimistic
+# Warn of properties of the data that make scores too optimistic
 
 # Matches names of columns that identify the person or animal that a row was measured on.
 PERSON = re.compile(
     r"(?i)^(patient|subject|participant|proband|person|donor|animal|mouse|individual|family|household)s?"
     r"[\W_]*(id|nr|no|num|number|key|code|name|nummer)?[\W_]*$|^(pid|mrn)$"
 )
-# A column named as in PERSON identifies groups of rows if it has at least MIN_PERSONS distinct values. One
-# named as in ID_NAME needs at least MIN_NAMES, and at most MAX_ROWS_PER_NAME rows per value on average.
+# A column whose name matches PERSON groups the rows if it has at least MIN_PERSONS distinct values. If its
+# name matches only ID_NAME, it needs MIN_NAMES, with at most MAX_ROWS_PER_NAME rows for each on average.
 MIN_PERSONS, MIN_NAMES, MAX_ROWS_PER_NAME = 5, 10, 20
 # Matches names of columns that tell where, when or with which device a row was measured.
 BATCH = re.compile(
@@ -95,15 +95,15 @@ BATCH = re.compile(
     r"chip|lane|operator|zentrum|klinik|charge)(e?s|en)?[\W_]*(id|nr|no|num|number|key|code|name)?[\W_]*$"
 )
 MAX_BATCHES = 50  # a column with more distinct values does not mark batches
-MIN_ASSOCIATION = 0.3  # no warning if Cramér's V between batch and label is smaller
-MAX_P_VALUE = 1e-3  # no warning if the p-value (of an association, or of an accuracy) is larger
-MIN_LONE_ACCURACY = 0.97  # warn of a feature that reaches this balanced accuracy by itself
-MAX_LONE_FEATURES = 3  # no warning if more features reach that: then the classes are simply far apart
-N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # compute accuracies of so many features, on at most so many rows
+MIN_ASSOCIATION = 0.3  # no warning of batches whose association with the label, Cramér's V, is smaller
+MAX_P_VALUE = 1e-3  # warn of a batch column or a feature if the p-value of its link with labels is below this
+MIN_LONE_ACCURACY = 0.97  # warn if one feature alone predicts the label with at least this balanced accuracy
+MAX_LONE_FEATURES = 3  # if more features reach MIN_LONE_ACCURACY, classes are easy to tell apart: no warning
+N_SCREENED, MAX_SCREENED_ROWS = 10, 5_000  # limits on the features and rows that warn_of_lone_features uses
 
 
 def has_shared_values(column: pd.Series) -> bool:
-    """Whether a column, by its name and its repeated values, seems to mark rows that belong together."""
+    """Whether the name and the repeated values of a column suggest that it groups rows, as by patient."""
     name = str(column.name)
     if not (PERSON.search(name) or ID_NAME.search(name)) or not _is_code(column):
         return False
@@ -114,7 +114,7 @@ def has_shared_values(column: pd.Series) -> bool:
 
 
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> Iterator[str]:
-    """Yield a warning for each column, such as patients, if folds may separate rows with equal values."""
+    """Yield a warning for each column, such as the patient, whose equal values are in different `groups`."""
     groups = np.arange(len(frame)) if groups is None else groups
     for name in frame.columns:
         column = frame[name]
@@ -131,7 +131,7 @@ def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices |
 
 
 def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
-    """Yield a warning for each column that seems to mark a batch or centre and is associated with y."""
+    """Yield a warning for each column that seems to mark a batch or centre and is associated with label y."""
     for name in frame.columns:
         if not BATCH.search(name) or not _is_code(frame[name]):
             continue
@@ -154,12 +154,13 @@ def warn_of_batches(frame: pd.DataFrame, y: np.ndarray) -> Iterator[str]:
 
 
 def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
-    """Return the group of each row, equal rows in one; None if there are none, or chance may explain them.
+    """Return a group number for each row, shared by equal rows; None if none are equal beyond chance.
 
-    Chance may explain equal rows if one or more equal pairs are expected when columns are independent, or if
-    every column has at most `MIN_NAMES` distinct values.
+    Chance may explain equal rows of X if one or more equal pairs would be expected if the columns were
+    independent, or if every column of `features`, X before encoding, has at most `MIN_NAMES` distinct values.
     """
-    groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]  # -0.0 to 0.0
+    # Adding 0.0 turns -0.0 into 0.0, so that both get the same hash value.
+    groups = pd.factorize(pd.util.hash_pandas_object(pd.DataFrame(X + 0.0), index=False))[0]
     if groups.max(initial=-1) + 1 == len(groups):
         return None
     distinct = features[~pd.Series(groups, index=features.index).duplicated()]
@@ -174,7 +175,7 @@ def find_repeated_rows(features: pd.DataFrame, X: Matrix) -> Indices | None:
 
 
 def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> Iterator[str]:
-    """Yield a warning if `groups`, from `find_repeated_rows`, has groups of equal rows."""
+    """Yield a warning of equal rows, unless `groups`, the result of `find_repeated_rows`, is None."""
     if groups is None:
         return
     n_labels = pd.Series(y).groupby(groups).nunique()
@@ -188,7 +189,7 @@ def warn_of_repeated_rows(groups: Indices | None, y: np.ndarray) -> Iterator[str
 
 
 def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
-    """Join two groupings of rows: rows in the same group of either are in the same group of the result."""
+    """Merge two groupings (group numbers of rows): rows grouped by either are grouped in the result."""
     if one is None or other is None:
         return other if one is None else one
     n_one = int(one.max()) + 1
@@ -201,9 +202,9 @@ def join_groups(one: Indices | None, other: Indices | None) -> Indices | None:
 def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> Iterator[str]:
     """Yield a warning if one to three features predict nearly all labels, each by itself.
 
-    Candidates are the features with the highest F statistics of their ranks, in at most `MAX_SCREENED_ROWS`
-    rows, evenly spaced in the table. A decision tree with a leaf per class predicts the label from one
-    feature. Accuracies that the best of so many features may reach by chance do not count.
+    Candidates are the `N_SCREENED` features whose ranks have the highest F statistics, in at most
+    `MAX_SCREENED_ROWS` rows, evenly spaced in the table. For each, a decision tree with one leaf per class
+    predicts the label from this feature. Accuracies that chance may explain do not count.
     """
     rows = np.unique(np.linspace(0, len(y) - 1, MAX_SCREENED_ROWS).astype(int))
     X, labels = X[rows], y[rows]
@@ -211,7 +212,7 @@ def warn_of_lone_features(X: Matrix, y: np.ndarray, encoding: Encoding) -> Itera
     if len(classes) < 2:
         return
     ranks = rankdata(np.where(np.isnan(X), column_medians(X), X), axis=0)
-    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # no F if a feature is constant
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # F of constant features is 0/0
         strength = np.nan_to_num(f_classif(ranks, labels)[0], nan=-1.0, posinf=np.inf)
     found = {}
     for feature in np.argsort(-strength, kind="stable")[:N_SCREENED]:

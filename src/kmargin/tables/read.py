@@ -22,9 +22,9 @@ from sklearn.datasets import load_svmlight_file
 from kmargin.core.validation import InputError, count, listing, nearest
 
 MAX_BYTES = 2e9  # svmlight files that would take more bytes as a dense matrix are refused
-# texts that count as missing values in numeric columns
+# texts that count as missing values in columns of numbers
 MISSING_MARKS = [
-    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas also reads these as missing
+    *("", "NA", "NaN", "nan", "N/A", "null", "None"),  # pandas itself reads these as missing values
     *("?", "-", "--", ".", "*", "na", "n.a.", "N.A.", "k.A.", "k. A.", "missing", "Missing", "unknown"),
     *("#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "#NAME?"),
 ]
@@ -34,13 +34,13 @@ SEPARATOR_NAMES |= {"bar": "|", "pipe": "|"}
 
 
 class Table(NamedTuple):
-    """A table as read from a file."""
+    """A table read from a file, with what the file says about its target and the names of its rows."""
 
-    frame: pd.DataFrame  # its index numbers the data rows of the file, from 0
-    target: str | None = None  # the column with the classes, if the file format defines it
-    absent_is_zero: bool = False  # whether columns that the file lacks count as zeros (svmlight)
+    frame: pd.DataFrame  # the index is the number of each row of data in the file, from 0
+    target: str | None = None  # name of the column with the classes, if the file format defines one
+    absent_is_zero: bool = False  # whether features that the file lacks are 0, as in svmlight files
     notes: tuple[str, ...] = ()
-    row_names: pd.Series | None = None  # the name of each row, if row names are not a column of `frame`
+    row_names: pd.Series | None = None  # names of the rows that the file gives besides the columns of `frame`
 
 
 class Reading(NamedTuple):
@@ -50,11 +50,11 @@ class Reading(NamedTuple):
     decimal: str | None = None
     encoding: str | None = None
     transpose: bool = False
-    needed: Collection[str] = ()  # the columns that a model needs: a file may hold only one of them
+    needed: Collection[str] = ()  # columns that a model needs; a file of one column must have one of them
 
 
 def read_table(path: str | Path, how: Reading | None = None) -> Table:
-    """Read a file, in the format that its extension names, as a table."""
+    """Read a file as a table, in the format given by its extension, with the options `how`."""
     path, how = Path(path), how or Reading()
     if not path.is_file():
         folder = path if path.is_dir() else path.parent
@@ -83,7 +83,7 @@ def read_table(path: str | Path, how: Reading | None = None) -> Table:
 
 @contextmanager
 def readable_as(file: str, form: str, advice: str) -> Iterator[None]:
-    """Turn the exceptions, of any type, that libraries raise for damaged files into an InputError."""
+    """Convert any exception, as libraries raise for damaged files, to an InputError that ends in `advice`."""
     try:
         yield
     except InputError:
@@ -95,7 +95,7 @@ def readable_as(file: str, form: str, advice: str) -> Iterator[None]:
         raise InputError(f"{file} cannot be read as {form}: {problem}. {advice}") from error
 
 
-# Compression and file formats
+# Decompress files, and find their formats by their extensions
 
 
 def _decompress_zstd(content: bytes) -> bytes:
@@ -107,7 +107,7 @@ def _decompress_zstd(content: bytes) -> bytes:
 DECOMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 DECOMPRESS |= {".xz": lzma.decompress, ".zst": _decompress_zstd}
 PACKED = (*DECOMPRESS, ".zip")
-NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # folders in zip archives, and files that archivers add
+NO_TABLE = re.compile(r"/$|__MACOSX/|\.DS_Store")  # zip entries to skip: folders, and files that macOS adds
 FORMATS = {
     **{".csv": "csv", ".tsv": "tsv", ".txt": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet"},
     **{".svm": "svmlight", ".svmlight": "svmlight", ".libsvm": "svmlight", ".npz": "npz"},
@@ -117,9 +117,9 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, with which UTF-16
 
 
 def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
-    """Return the format of a file and its content, decompressed.
+    """Return the format of a file, such as "csv", and its decompressed content.
 
-    Content with null bytes is refused for a text format, unless the user gave an encoding (`is_text`).
+    In text formats, null bytes in the content raise InputError, unless the user gave an encoding (`is_text`).
     """
     name, content, packing = path.name, path.read_bytes(), path.suffix.lower()
     with readable_as(path.name, f"a {packing} file", "Rename it, or download it again."):
@@ -151,16 +151,16 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
     return form, content
 
 
-# The dialect of a text table: separator, decimal mark, thousands separator
+# Detect the dialect of a text table: separator, decimal mark, thousands separator
 
-SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # a dialect is detected from so many characters and records
+SAMPLE_LENGTH, SAMPLE_RECORDS = 2**20, 100  # a dialect is detected from at most this many characters and rows
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|[.,]\d+)([eE][+-]?\d+)?")
-OTHER = {".": ",", ",": "."}  # for each decimal mark, the only thousands separator that may go with it
+OTHER = {".": ",", ",": "."}  # from decimal mark to the one thousands separator that is allowed beside it
 SWAP_MARKS = str.maketrans(OTHER)
-# For each mark m, the numbers in which m separates thousands: for the point, such as 1.234 or 1.234,5.
+# For each mark m, a pattern of numbers in which m separates thousands: for the point, 1.234 or 1.234,5.
 GROUPED = {m: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{m}]\d{{3}})+([{o}]\d+)?") for m, o in OTHER.items()}
 MARKED = re.compile(rf"[+-]?\d*[.,]\d+([eE][+-]?\d+)?|{GROUPED['.'].pattern}|{GROUPED[','].pattern}")
-SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line that tells spreadsheets the separator
+SEPARATOR_LINE = re.compile(r'^"?sep=(.)"?\r?\n')  # a first line such as sep=; which names the separator
 
 
 class Dialect(NamedTuple):
@@ -171,13 +171,13 @@ class Dialect(NamedTuple):
     decimal: str
     thousands: str | None
     names: list[str]  # the names of the columns, "" for a column without a name
-    has_row_names: bool = False  # whether row names are in a first column without a name, as R writes
+    has_row_names: bool = False  # whether a first column without a name holds row names, as in files of R
 
 
 def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) -> str:
     """Decode the content of a file to text, without a byte order mark.
 
-    Without a given encoding, text that is not UTF-8 is decoded as Windows-1252, which spreadsheets write.
+    If `encoding` is None, text that is not UTF-8 or UTF-16 is decoded as Windows-1252, as spreadsheets write.
     """
     tried = encoding or ("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8")
     try:
@@ -194,7 +194,7 @@ def decode(file: str, content: bytes, encoding: str | None, notes: list[str]) ->
 
 
 def detect_dialect(text: str, form: str, how: Reading) -> Dialect:
-    """Detect the dialect of a text table from its first records; options given in `how` take precedence."""
+    """Detect the dialect of a text table from its first rows; options given in `how` take precedence."""
     sep = how.sep and SEPARATOR_NAMES.get(how.sep.lower(), how.sep)
     if sep is not None and (len(sep) != 1 or sep in '"\r\n' or sep.isalnum()):
         raise InputError(f"--sep {how.sep!r} is not a single separator. Use , ; | tab or space.")
@@ -219,19 +219,19 @@ def detect_dialect(text: str, form: str, how: Reading) -> Dialect:
 
 
 def _records(text: str, sep: str) -> tuple[list[str], list[list[str]]]:
-    """Return the record of column names, and up to `SAMPLE_RECORDS` records after it that are not empty."""
+    """Split a text at `sep`; return the column names, and fields of up to `SAMPLE_RECORDS` further rows."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=sep, skipinitialspace=True)
     found: list[list[str]] = []
     try:
         found += itertools.islice((record for record in reader if record), SAMPLE_RECORDS + 1)
-    except csv.Error:  # a field that is too long, as after a quote that is never closed
+    except csv.Error:  # a field is too long, as after a quotation mark that is never closed
         found = found or [text.splitlines()[0].split(sep)]
     names, *rows = found or [[""]]
     return names, [row for row in rows if any(row)]
 
 
 def _detect_separator(text: str, form: str) -> str:
-    """Return the separator that gives most records a field for each name and, in a tie, most numbers."""
+    """Return the separator with which most rows fit the column names; in a tie, the one with most numbers."""
     usual = "\t" if form == "tsv" else ","
     merits = {usual: (0.0, 0.0, False)}
     for sep in SEPARATORS:
@@ -247,10 +247,10 @@ def _detect_separator(text: str, form: str) -> str:
 
 
 def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str, str | None]:
-    """Return the decimal mark and the thousands separator, which is None if numbers have none."""
+    """Return the decimal mark (`given`, or detected) and the thousands separator (None if there is none)."""
     found = {mark: [text for text in fields if mark in text and MARKED.fullmatch(text)] for mark in OTHER}
     groups = {mark: bool(found[mark]) and all(map(GROUPED[mark].fullmatch, found[mark])) for mark in OTHER}
-    is_comma = len(found[","]) > len(found["."])  # unless just one of the marks separates thousands
+    is_comma = len(found[","]) > len(found["."])  # a first guess, revised if one mark separates thousands
     if found[","] and (found["."] or sep == ",") and groups["."] != groups[","]:
         is_comma = groups["."]
     decimal = given or ("," if is_comma else ".")
@@ -258,14 +258,11 @@ def _detect_decimal(fields: list[str], sep: str, given: str | None) -> tuple[str
     return decimal, OTHER[decimal] if is_separator else None
 
 
-# Text tables
-
-
 def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) -> Table:
     if not text.strip():
         raise InputError(f"{file} is empty. Give a row of column names and rows of data.")
     if how.sep is None and text.lstrip().partition("\n")[0].strip(' "\r') in how.needed:
-        how = how._replace(sep="tab")  # a single column, in which a comma or blank separates nothing
+        how = how._replace(sep="tab")  # the file has one column, so commas and blanks separate nothing
     dialect = detect_dialect(text, form, how)
     if dialect.decimal == "," and how.decimal is None:
         notes.append(f"{file} seems to have decimal commas. If it does not, add --decimal .")
@@ -280,7 +277,7 @@ def _read_text(file: str, text: str, form: str, how: Reading, notes: list[str]) 
     check_unique(file, names, "row" if how.transpose else "column")
     dialect = dialect._replace(text=dialect.text.strip("\r\n"))
     frame = _parse(file, dialect, names=names, header=0, skip_blank_lines=False)
-    # Drop empty rows, and columns with neither a name nor values. The index still numbers rows of the file.
+    # Drop empty rows, and columns with neither a name nor values. The index keeps row numbers of the file.
     full = frame.dropna(how="all")
     if 0 < len(full) < len(frame):
         notes.append(f"{count(len(frame) - len(full), 'empty row')} left out.")
@@ -320,7 +317,7 @@ def to_whole(column: pd.Series) -> pd.Series:
 
 
 def _read_missing_marks(frame: pd.DataFrame, dialect: Dialect, notes: list[str]) -> pd.DataFrame:
-    """Convert text columns of numbers and `MISSING_MARKS`, which become NaN; note the marks found."""
+    """Convert text columns that hold only numbers and `MISSING_MARKS`, which become NaN; note the marks."""
     numeric, marks, marked = {}, set[str](), list[str]()
     for name in frame.columns[[not pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]]:
         found = set(frame[name][frame[name].isin(MISSING_MARKS)])
@@ -338,36 +335,33 @@ def parse_numbers(texts: pd.Series, decimal: str = ".", thousands: str | None = 
     """Convert texts to numbers, and `MISSING_MARKS` to NaN; return None if there is any other text."""
     texts = texts.str.strip()
     texts = texts.mask(texts.isin(MISSING_MARKS))
-    if thousands is not None:  # remove it between groups of three digits, but not from 01.03.2015
+    if thousands is not None:  # remove the separator between groups of three digits, not from 01.03.2015
         is_grouped = texts.str.fullmatch(GROUPED[thousands].pattern, na=False)
         texts = texts.mask(is_grouped, texts.str.replace(thousands, "", regex=False))
-    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # 1,5 becomes a number, 1.5 does not
+    texts = texts.str.translate(SWAP_MARKS) if decimal == "," else texts  # marks swapped: 1,5 is read as 1.5
     numbers = pd.to_numeric(texts, errors="coerce")
     return numbers if numbers.isna().equals(texts.isna()) else None
 
 
 def to_table(source: str, frame: pd.DataFrame) -> Table:
-    """Return a data frame as a table, with its column names as texts; refuse repeated names."""
+    """Convert a data frame to a `Table` whose column names are texts; raise InputError if names repeat."""
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     check_unique(source, frame.columns)
     return Table(frame)
 
 
 def check_unique(source: str, names: Iterable[str], thing: str = "column") -> None:
-    """Raises InputError if a name occurs more than once."""
+    """Raises InputError, saying that `source` repeats the name of a `thing`, if a name occurs twice."""
     if repeated := [name for name, times in Counter(names).items() if times > 1]:
         problem = f"{source} has more than one {thing} called {listing(repeated)}"
         raise InputError(f"{problem}. Give each a unique name.")
 
 
-# Other formats
-
-
 def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
-    """Convert the first sheet of an Excel workbook that has values to CSV."""
+    """Return, as CSV text, the first sheet of an Excel workbook that is not empty."""
     advice = "Remove its password if it has one and save it again, or save the sheet as CSV."
     with readable_as(file, "an Excel workbook", advice), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # openpyxl warns of Excel features that hold no values
+        warnings.simplefilter("ignore")  # openpyxl warns of parts without values, such as unknown styles
         sheets: dict[str, pd.DataFrame] = pd.read_excel(
             io.BytesIO(content), None, header=None, dtype=object, na_filter=False, engine="openpyxl"
         )
@@ -376,7 +370,7 @@ def _sheet_to_csv(file: str, content: bytes, notes: list[str]) -> str:
     if len(sheets) > 1:
         found = f"{file} has {len(sheets)} sheets ({listing(list(sheets), 3)}): {title!r} is read"
         notes.append(f"{found}. To use another sheet, save it as a separate file.")
-    has_values = (sheet != "").any(axis=1).cummax()  # drop empty rows above the first row with values
+    has_values = (sheet != "").any(axis=1).cummax()  # True from the first row with values on
     return str(sheet[has_values].to_csv(header=False, index=False))
 
 
@@ -389,7 +383,7 @@ def _read_parquet(file: str, content: bytes) -> Table:
 
 
 def _read_svmlight(file: str, content: bytes) -> Table:
-    """Read an svmlight file; the feature with index 1 in the file becomes the column f1."""
+    """Read an svmlight file; the feature with index 1 in the file becomes the column f1, and so on."""
     advice = "Each line is a class and then index:value pairs, such as '1 3:0.5 7:2'."
     with readable_as(file, "svmlight", advice):
         X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
@@ -411,7 +405,7 @@ def _read_npz(file: str, content: bytes) -> Table:
         "with a name for each column of X. Python objects are never opened."
     )
     with readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
-        X = np.asarray(archive["X"] + 0)  # raises an error unless X holds numbers
+        X = np.asarray(archive["X"] + 0)  # + 0 raises an error unless X holds numbers
         columns = [f"f{i + 1}" for i in range(X.shape[1])]
         columns = [*map(str, archive["feature_names"])] if "feature_names" in archive else columns
         targets = {"y": archive["y"]} if "y" in archive else {}

@@ -25,30 +25,32 @@ from kmargin.tables.columns import CountedFeatures, Roles, Scaling, learn_scalin
 from kmargin.tables.dataset import Dataset
 
 DEFAULT_CS = (0.01, 0.1, 1.0, 10.0)
-SMALLEST_C, LARGEST_C = 1e-5, 1e4  # limits of C if the default grid is extended
-MAX_GROWTHS = 3  # the grid is extended at most so often because the choice lies at its edge
-N_EQUAL_CHOICES = 3  # stop repeating the folds when this many repeats in a row lead to the same choice
-MAX_REPEATS = 5  # the default maximum number of repeats of the folds
-MANY_ROWS = 20_000  # with so many rows or more: one repeat by default, no replacements, no random halves
-MANY_CLASSIFIERS = 10  # with so many binary classifiers or more, folds are not repeated by default
-MAX_REPLACED_UNITS = 40  # replacements of features or groups are computed if a model has at most so many
+SMALLEST_C, LARGEST_C = 1e-5, 1e4  # the default grid of C is not extended beyond these
+MAX_GROWTHS = 3  # how many times at most the grid is extended because the best C or k lies at its edge
+N_EQUAL_CHOICES = 3  # stop when this many repeats of the cross-validation in a row choose the same C and k
+MAX_REPEATS = 5  # default maximum number of repeats of the cross-validation
+# From so many rows on, cross-validation is not repeated by default, and the drop costs of features and the
+# selection frequencies on random halves of the rows are not computed, to save time.
+MANY_ROWS = 20_000
+MANY_CLASSIFIERS = 10  # with so many binary classifiers or more, cross-validation is not repeated by default
+MAX_REPLACED_UNITS = 40  # models with more features (or groups) get no drop costs and replacements
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How models are fitted and chosen."""
+    """Options of an analysis, most of them those of `kmargin fit`: how models are fitted and chosen."""
 
-    k: int | None = None  # None: chosen by cross-validation
-    ks: Any = None  # the values of k to try, see `SparseSVCCV`
-    Cs: Sequence[float] | None = None  # None: `DEFAULT_CS`, extended while the choice lies at the edge
+    k: int | None = None  # number of features (groups, points) to use; None: chosen by cross-validation
+    ks: Any = None  # list of values of k to try, or at most how many; None: up to 20, log-spaced
+    Cs: Sequence[float] | None = None  # values to try; None: DEFAULT_CS, extended if the best is at an end
     kernel: str | None = None
     gamma: float | str = "scale"
     cv: int = 5
-    repeats: int | None = None  # the maximum number of repeats of the folds; None: 5, or 1 if fits take long
+    repeats: int | None = None  # maximum number of cross-validation repeats; None: 5, or 1 if fits are slow
     nested: bool = True
     permutations: int = 0
-    pairs: int = 25  # pairs of random halves of the rows, for selection frequencies
-    proba: bool = False  # whether predictions come with probabilities
+    pairs: int = 25  # number of pairs of random halves of the rows, for selection frequencies
+    proba: bool = False  # whether the table of predictions has columns with probabilities
     seed: int = 0
     jobs: int | None = None
     scoring: str = "accuracy"
@@ -61,12 +63,12 @@ class Settings:
     verbose: int = 0
 
     def check(self, roles: Roles) -> None:
-        """Raises InputError for values that are invalid for every table, or have no effect."""
+        """Raises InputError for options that are invalid for every table, or would have no effect."""
         kernels, scorers = [name for name in KERNELS if name != "precomputed"], get_scorer_names()
         has_gamma = self.gamma == Settings.gamma or self.kernel not in (None, "linear")
         tolerates = self.select == "tolerance" or self.tolerance == Settings.tolerance
         encodes = bool(roles.encode) or not roles.each_value
-        valid = {  # by option: whether its value is valid; else the end of "--option value is not ..."
+        valid = {  # for each option: is it valid, and the end of the error message "--option value is not"
             "select": (self.select in scores.SELECTIONS, "known. Use best, 1se or tolerance."),
             "repeats": (self.repeats is None or self.repeats >= 1, "a number of repeats. Use 1 or more."),
             "cv": (self.cv >= 2, "a number of folds. Use 2 or more."),
@@ -91,7 +93,7 @@ class Settings:
             )
 
     def blueprint(self, counted: CountedFeatures) -> LinearBlueprint | KernelBlueprint:
-        """Return the specification of the models to fit, for features that are scaled beforehand."""
+        """Return the specification of the linear or kernel models to fit to features already scaled."""
         if self.kernel is None:
             return LinearBlueprint(self.multi_class, shared=self.shared, request=counted.request)
         return KernelBlueprint(
@@ -118,7 +120,7 @@ class TableSearch:
             validation.check_tolerance(settings.tolerance)
             self.n_available = self.blueprint.units(self.samples).n_units
         codes = self.samples.codes
-        if groups is not None:  # a group counts once in each class of its rows
+        if groups is not None:  # count groups, not rows: a group counts once for each of its classes
             codes = np.unique(np.column_stack([groups, codes]), axis=0)[:, 1]
         counts = np.bincount(codes)
         rarest, n_rarest = self.samples.classes[counts.argmin()].item(), int(counts.min())
@@ -133,7 +135,7 @@ class TableSearch:
             self.notes.append(f"{self.rare}: {self.n_folds} folds instead of {settings.cv}.")
 
     def _score(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score a model with the metric that --scoring names."""
+        """Return the score of a model by the scikit-learn metric that the option --scoring names."""
         try:
             return scores.score_with(get_scorer(self.settings.scoring), model, X, y, sample_weight)
         except NotYetCalibrated:
@@ -144,7 +146,7 @@ class TableSearch:
             raise InputError(f"{problem}. Try accuracy, balanced_accuracy or f1_macro.") from error
 
     def folds(self, repeat: int) -> list[scores.Fold]:
-        """Return stratified folds that keep groups together; each `repeat` shuffles the rows differently."""
+        """Return stratified folds that keep groups together; the number `repeat` determines the shuffling."""
         if self.n_folds == 1:
             advice = "Give more of that class, or remove it."
             raise InputError(f"{self.rare}, but cross-validation needs at least two. {advice}")
@@ -159,7 +161,7 @@ class TableSearch:
             ) from error
 
     def cross_validate(self, Cs: list[float], ks: list[int], repeat: int = 0) -> CrossValidation:
-        """Fit and score a model for every C and k in each fold of one repeat of the cross-validation."""
+        """Fit and score a model for every C and k in each fold; the number `repeat` determines the folds."""
         samples, rows, scorer = self.samples, self.rows, None if self.rows.is_accuracy else self._score
         more: Any = {"weighted": rows.weights is not None, "groups": rows.groups, "prepare": self.learn}
         split = self.folds(repeat)
@@ -181,15 +183,16 @@ class TableSearch:
                 raise InputError(f"{problem}. Use fewer folds with --cv, or --scoring accuracy.")
 
     def model_at(self, fit: GridFit, row: int, column: int) -> FoldModel:
-        """The model for the C at `row` and the k at `column` of the grid that was fitted in a fold."""
+        """Return the model of a fold for the C with index `row` and the k with index `column` in the grid."""
         return FoldModel(fit.decisions(row, column), self.samples.classes, self.settings.multi_class)
 
     def fit(self, choice: "Choice", n_best: int) -> tuple[Scaling, FoldModel, dict[str, Worth]]:
-        """Fit to all rows; return the scaling, the model, and the drop cost of each unit by its label.
+        """Fit with the chosen C and k to all rows; return the scaling, the model, and drop costs by name.
 
-        Drop costs and the `n_best` best replacements of each unit are computed for linear models with at most
-        `MAX_REPLACED_UNITS` units, shared by all binary classifiers, and fewer than `MANY_ROWS` rows, unless
-        ``n_best=0``. If replacements lower the objective, the returned model uses them.
+        The drop cost of a feature (or group) of the model is the relative rise of the objective without it.
+        Unless `n_best` is 0, drop costs and the `n_best` best replacements are computed for linear models of
+        at most `MAX_REPLACED_UNITS` features (or groups), shared by all binary classifiers, and fewer than
+        `MANY_ROWS` rows. If a replacement lowers the objective, the returned model uses it.
         """
         scaling, samples = self._prepare()
         blueprint: Any = self.blueprint
@@ -199,7 +202,7 @@ class TableSearch:
         is_shared = blueprint.shared or len(decisions.coef) == 1
         has_costs = self.settings.kernel is None and n_best > 0 and is_shared and not self.is_large
         if has_costs and len(self.counted.labels_of(used)) <= MAX_REPLACED_UNITS:
-            with warnings.catch_warnings(action="ignore"):  # the first fit has raised the same warnings
+            with warnings.catch_warnings(action="ignore"):  # the fit above has raised the same warnings
                 better, found = improve_by_exchanges(blueprint, samples, C, used, self.procedure, n_best)
             decisions = decisions if better is None else better.decisions(0, 0)
             worths = {self.counted.labels[int(worth.columns[0])]: worth for worth in found}
@@ -210,27 +213,27 @@ class TableSearch:
         return scaling, model, worths
 
     def path(self, Cs: list[float], ks: list[int]) -> tuple[Scaling, SparsityPath]:
-        """Return the scaling, and the models for every k at the last C, all fitted to all rows."""
+        """Fit to all rows; return the scaling and each k's model at Cs[-1] (earlier Cs are warm starts)."""
         scaling, samples = self._prepare()
         fit = fit_grid(self.blueprint, samples, Cs, ks, self.procedure, label="refit")
         return scaling, fit.paths[-1]
 
     def _prepare(self) -> tuple[Scaling, Any]:
-        """Return the scaling learned from all rows, and all samples scaled by it."""
+        """Return the scaling learned from all rows, and the samples with their features scaled by it."""
         scaling = self.learn(self.samples.X, self.samples.repeats)
         return scaling, replace(self.samples, X=scaling(self.samples.X))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen C and k, and the table of scores from which they were chosen."""
+    """The chosen C and k, and the cross-validation scores from which they were chosen."""
 
-    row: int  # the position of the chosen C in the table
-    column: int  # the position of the chosen k in the table
+    row: int  # the index of the chosen C in `table.Cs`
+    column: int  # the index of the chosen k in `table.ks`
     table: scores.ScoreTable
-    first: CrossValidation  # the models and scores of the first repeat of the folds
+    first: CrossValidation  # the models and scores of the first repeat of the cross-validation
     n_repeats: int
-    has_settled: bool  # whether the last repeats agreed; True if none were needed or wanted
+    has_settled: bool  # True if the last repeats all chose the same C and k, or if only one was planned
     had_alternatives: bool  # whether there was more than one C or k to choose from
 
     @property
@@ -247,7 +250,7 @@ class Choice:
 
 
 def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
-    """Choose C and k by cross-validation with `n_repeats` repeats; if None, until the choice is stable."""
+    """Choose C and k by cross-validation, repeated `n_repeats` times or (None) until the choice is stable."""
     settings = search.settings
     Cs, ks = resolve_grid(search)
     is_open = len(Cs) * (len(ks) if settings.k is None else 1) > 1
@@ -259,8 +262,8 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
         first = search.cross_validate(Cs, ks)
         table = first.table
         at = row, column = choose_from(table, settings)
-        # If the choice lies at an edge of the grid, extend it, unless the user gave the values. The whole
-        # grid is then fitted again, because each fit starts from the support at a neighbouring C or k.
+        # If the choice lies at an edge of the grid, extend the grid there, unless the user gave its values.
+        # Then fit the whole grid again, because each fit starts from the support at a neighbouring C or k.
         if settings.Cs is None and row == 0 and Cs[0] / 10 >= 0.99 * SMALLEST_C:
             Cs = [Cs[0] / 10, *Cs]
         elif settings.Cs is None and row == len(Cs) - 1 and Cs[-1] * 10 <= 1.01 * LARGEST_C:
@@ -280,7 +283,7 @@ def choose(search: TableSearch, n_repeats: int | None = None) -> Choice:
 
 
 def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]:
-    """Return the positions in the table of the chosen C and k; if k is given, only C is chosen."""
+    """Return the indices in the table of the chosen C and k; if the settings fix k, only C is chosen."""
     if settings.k is None:
         return table.choose(settings.select, settings.tolerance)
     column = table.ks.index(settings.k)
@@ -288,7 +291,7 @@ def choose_from(table: scores.ScoreTable, settings: Settings) -> tuple[int, int]
 
 
 def resolve_grid(search: TableSearch) -> tuple[list[float], list[int]]:
-    """Return the Cs to try, ascending, and the ks, descending; a given k is tried with k - 1 and k + 1."""
+    """Return the values of C (ascending) and k (descending) to try; with a fixed k also k - 1 and k + 1."""
     settings, label, n_available = search.settings, search.unit_label, search.n_available
     n_fixed = search.counted.n_fixed if settings.kernel is None else 0
     given = [] if settings.k is None else [settings.k]

@@ -1,7 +1,6 @@
-"""Interfaces for rows that stay where they are: on the workers of a cluster, in files, or on a device.
+"""Interfaces for data in blocks of rows, which stay on a cluster's workers, on a GPU, or in this process.
 
-The rows are divided into blocks. `Blocks.ask` calls a function on every block, where the block is stored, and
-returns the results in the order of the blocks.
+`Blocks.ask` calls a function on every block, where the block is, and returns the results in block order.
 """
 
 from collections.abc import Callable
@@ -11,48 +10,45 @@ __all__ = ["Block", "Blocks", "Held"]
 
 
 class Block(NamedTuple):
-    """Some rows of the data, as arrays of one library on one device."""
+    """Some rows of X with their classes and sample weights, as arrays of one library on one device."""
 
-    number: int  # the position of the block among all blocks, from 0
-    X: Any  # (n_rows, n_features), float64 or float32
-    codes: Any  # (n_rows,), integers: the class of each row
-    repeats: Any  # (n_rows,), float64: sample weights; a row of weight 0 is left out
+    number: int  # the index of the block in the list of all blocks, from 0
+    X: Any  # array of shape (n_rows, n_features), float64 or float32
+    codes: Any  # the class of each row, as an index into the sorted classes (before `encode`: its label)
+    repeats: Any  # the sample weight of each row; a row of weight 0 is not used
 
 
 class Held(Protocol):
-    """One object for each block, kept where the block is; for example a copy of some of its columns."""
+    """One object made from each block and kept where the block is, such as a copy of some of its columns."""
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Return ``function(object, *args)`` for each of the objects, in the order of their blocks."""
+        """Return ``function(object, *args)`` for each object, in the order of the blocks."""
 
 
 class Blocks(Held, Protocol):
-    """All blocks of a data set; a block may have no rows.
+    """All blocks of rows of a data set; a block may have no rows.
 
-    Functions passed to `ask` and `hold` must be pure and picklable: if a worker of a cluster is lost, they
-    are called again on another one.
+    Functions passed to `ask` and `hold` must be pure and picklable: they may run on the workers of a cluster,
+    and if a worker is lost, they are called again on another worker.
     """
 
     n_blocks: int
     dtype: Any  # the NumPy dtype of X
-    n_askers: int  # how many binary problems to fit at once, each in a thread that calls `ask`
+    n_askers: int  # how many binary problems are fitted at once by default, each in a thread of its own
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of rows of all blocks together, and the number of columns."""
 
     def hold(self, function: Callable[..., Any], *args: Any) -> Held:
-        """Call a function on every block as `ask` does, but leave the results where the blocks are.
-
-        The results are deleted when nothing refers to the returned object any more.
-        """
+        """Call ``function(block, *args)`` for each block; the result stays there until `Held` is deleted."""
 
     def stop(self) -> None:
-        """Cancel the calls of `ask` and `hold` that are running, and refuse new ones."""
+        """Cancel calls of `ask` and `hold` that run in the background, and let later calls fail."""
 
 
 def foreign_blocks(block: Any) -> str:
-    """Return the error message for an X whose blocks are not NumPy arrays."""
+    """Return the error message for a dask X whose blocks are not NumPy arrays; `block` is one of them."""
     kind = f"{type(block).__module__.split('.')[0]}.{type(block).__name__}"
     return (
         f"X holds blocks of type {kind}, but a dask X has to hold NumPy arrays. Convert them, for example "

@@ -1,6 +1,6 @@
 """Blocks of dask collections, in this process or on a cluster, and recovery when the cluster loses workers.
 
-The workers of the cluster import this module, so it imports neither scikit-learn nor numba.
+The workers of the cluster import this module. To keep this fast, it imports neither scikit-learn nor numba.
 """
 
 import asyncio
@@ -28,39 +28,38 @@ from kmargin.data.blocks.sums import to_codes
 if TYPE_CHECKING:
     from kmargin.data.blocks.problem import LocalBlocks
 
-# If all blocks in this process together have at most this many bytes, one thread processes them: to start
-# more threads would take more time than they save.
+# If the blocks are in this process and X has at most this many bytes, a single thread processes all blocks,
+# because starting more threads would take longer than they save.
 SMALL_DATA = 2**20
 
-# If the arguments of a request have more bytes than this, they are sent to the cluster once, not per task.
+# Arguments of more bytes than this are sent to the cluster once in each call of `ask`, not with every task.
 LARGE_REQUEST = 100_000
 
-# Blocks on one worker are combined into one task up to this many bytes, because each task costs dask some
-# milliseconds. All blocks of a task are in memory at once, even if dask has written them to disk.
+# A dask task handles several blocks, since a task costs some milliseconds, but not many more bytes than this,
+# since all blocks of a task are in memory at once, even if dask has written them to disk.
 BATCH_BYTES = 2**25
 
-# Seconds between two checks whether all workers are still connected, and the time limit for each check.
+# Seconds between two checks whether all workers are still connected, and how many seconds a check may take.
 CHECK_INTERVAL, CHECK_TIMEOUT = 1.0, 5.0
 
-# A request is repeated when workers are lost; it fails if workers are lost in each of this many attempts.
+# A computation on all blocks is repeated if a worker is lost meanwhile; it fails after this many losses.
 MAX_LOSSES = 4
 
 
 class ClusterLost(RuntimeError):
-    """Raised if the cluster has been stopped, has no workers left, or runs out of memory."""
+    """Raised if the cluster cannot go on: it was stopped, has no workers left, or is out of memory."""
 
 
 class Stopped(RuntimeError):
-    """Raised by a request if the fit has failed or was interrupted in another thread."""
+    """Raised by `ask` and `hold` if the fit has failed, or was interrupted, in another thread."""
 
 
 def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | ClusterBlocks":
-    """Compute the blocks of X (as arrays of `dtype`), y and the sample weights, and keep them in memory.
+    """Compute the blocks of `collections` (X, cast to `dtype`, y and any weights); keep them in memory.
 
-    They are kept on the cluster if the collections were persisted there or dask has a client, otherwise in
-    this process.
+    They stay on the cluster if collections were persisted there or dask has a client, else in this process.
     """
-    from kmargin.data.blocks.problem import LocalBlocks  # imported here because workers do not need it
+    from kmargin.data.blocks.problem import LocalBlocks  # not needed by workers, which import this module
 
     client = _find_client(collections)
     X, y, *weights = _delayed_blocks(collections, dtype)
@@ -77,24 +76,24 @@ def load_blocks(collections: Sequence[Any], dtype: np.dtype) -> "LocalBlocks | C
 
 
 def _find_client(collections: Sequence[Any]) -> Any:
-    """Return the client of the cluster that has the data, or dask's default client; None if there is none."""
+    """Return the client of the cluster that holds persisted collections, else dask's default or None."""
     for future in futures_of(collections):
         return future.client
     return getattr(get_scheduler(), "__self__", None)
 
 
 def _delayed_blocks(collections: Sequence[Any], dtype: np.dtype) -> list[list[Any]]:
-    """For each collection, list its blocks as dask delayed objects; X, the first, is converted to `dtype`."""
+    """List the blocks of each collection as dask delayed objects; X, the first one, is cast to `dtype`."""
     X, *others = collections
     if not hasattr(X, "columns"):
-        collections = dask.optimize(X.astype(dtype), *others)  # fuses the tasks that compute a block
+        collections = dask.optimize(X.astype(dtype), *others)  # fuses tasks, so that a block takes fewer
         return [_blocks_of(collection) for collection in collections]
     rows = [dask.delayed(to_array, pure=False)(frame, dtype) for frame in _blocks_of(X)]
     return [rows, *(_blocks_of(collection) for collection in others)]
 
 
 def _blocks_of(collection: Any) -> list[Any]:
-    if hasattr(collection, "simplify"):  # a dask dataframe, whose `optimize` might merge small blocks
+    if hasattr(collection, "simplify"):  # a dask dataframe; to optimise it fully might merge small blocks
         return collection.simplify().to_delayed(optimize_graph=False)
     return list(collection.to_delayed(optimize_graph=False).flat)
 
@@ -106,13 +105,13 @@ def to_array(frame: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def to_labels(y: Any, weights: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the labels and the sample weights of a block as arrays; weights are 1 if none are given."""
+    """Return the labels and the sample weights of a block as NumPy arrays; weights are 1 if not given."""
     y = np.asarray(y)
     return y, np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
 
 
 def encode(labels: tuple[np.ndarray, np.ndarray], classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Replace the labels of a block by class codes, the positions in `classes`; keep the sample weights."""
+    """Replace each label of a block by its position in `classes`; `labels` is (labels, sample weights)."""
     return to_codes(labels[0], classes), labels[1]
 
 
@@ -121,7 +120,7 @@ def shape_of(block: Block) -> tuple[int, int]:
 
 
 class Request:
-    """A function to call on every block, or on the object kept for each block, and its other arguments.
+    """A function to call on every block, or on an object made from each block, and its further arguments.
 
     It is a class, not a tuple, because dask would search a tuple for tasks and futures.
     """
@@ -130,44 +129,44 @@ class Request:
         self.function, self.args = function, args
 
     def answer(self, block_or_kept: Any) -> Any:
-        """Call the function. Its first argument is a block, or the object that a worker made of a block."""
+        """Call the function on a block, or on an object that a worker has made from a block and kept."""
         return self.function(block_or_kept, *self.args)
 
     def itself(self) -> "Request":
-        """Return the request; called as a dask task, this method stores the request on the cluster."""
+        """Return this request. Run as a task of dask, the method stores the request on the cluster."""
         return self
 
 
 def answer_blocks(request: Request, numbers: Sequence[int], X: list[Any], labels: list[Any]) -> list[Any]:
-    """On a worker, make a `Block` of each number, X and labels; return the request's results for them."""
+    """Run on a worker: return the request's result for each block ``(numbers[i], X[i], *labels[i])``."""
     arrays = zip(numbers, X, labels, strict=True)
     return [request.answer(Block(number, rows, *others)) for number, rows, others in arrays]
 
 
 def answer_held(request: Request, kept: list[Any]) -> list[Any]:
-    """On a worker, return the request's result for each object in `kept`, one for each of some blocks."""
+    """Run on a worker: return the request's result for each object in `kept`; each was made from a block."""
     return [request.answer(one) for one in kept]
 
 
 class Batch(NamedTuple):
-    """Blocks on one worker that are processed by one task."""
+    """Blocks on one worker that are processed by one task of dask."""
 
     home: str  # the address of the worker
-    numbers: tuple[int, ...]  # the positions of the blocks among all blocks
+    numbers: tuple[int, ...]  # the indices of the blocks in the list of all blocks
 
 
 class ClusterBlocks:
-    """Blocks on the workers of a cluster.
+    """Blocks of rows on the workers of a dask cluster.
 
-    X never moves: dask's futures keep the blocks on the workers, and the tasks of a request run only on the
-    workers that have their blocks. When a worker is lost, dask computes its blocks again on other workers,
-    and the request is repeated. Dask writes blocks to disk that do not fit into the memory of a worker.
+    X is not sent between machines: futures keep the blocks on the workers, and each task runs on the worker
+    that has its blocks. When a worker is lost, dask computes its blocks again on other workers, and calls of
+    `ask` are repeated. Dask writes blocks to disk that do not fit into the memory of a worker.
     """
 
-    n_askers = 4  # while this process computes for one binary problem, workers compute for the other three
+    n_askers = 4  # binary problems at once: while this process works on one, workers compute for the others
 
     def __init__(self, client: Any, X: list[Any], labels: list[Any], dtype: np.dtype) -> None:
-        """Find the worker of each block; `X` and `labels` are lists with one future for each block."""
+        """Find each block's worker; X[i] is the future of block i's X, labels[i] that of its (y, weights)."""
         self.client, self.X, self.labels, self.dtype = client, X, labels, dtype
         self.n_blocks = len(X)
         self.patience = parse_timedelta(dask.config.get("kmargin.patience", "30s"))
@@ -182,7 +181,7 @@ class ClusterBlocks:
         return sum(shape[0] for shape in shapes), shapes[0][1]
 
     def encode(self, classes: np.ndarray) -> None:
-        """Replace the labels in all blocks by class codes, the positions in `classes`."""
+        """Replace each label in all blocks by its position in `classes`."""
         self.labels = self.client.map(encode, self.labels, classes=classes, pure=False)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -195,7 +194,7 @@ class ClusterBlocks:
         self.stopped.set()
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return, for each batch of blocks, their numbers and the futures of their X and of their labels."""
+        """Return, for each batch, its blocks' indices, the futures of their X, and those of their labels."""
         X, labels = self.X, self.labels
         return [(numbers, [X[i] for i in numbers], [labels[i] for i in numbers]) for _, numbers in batches]
 
@@ -205,7 +204,10 @@ class ClusterBlocks:
         parts: Callable[[list[Batch]], list[tuple[Any, ...]]],
         request: Request,
     ) -> list[Any]:
-        """Run a task for each batch, repeat this if a worker is lost, and return results in block order."""
+        """Run ``task(request, *part)`` for each batch; return the results of all blocks in their order.
+
+        `parts(batches)` returns a tuple `part` for each batch. All tasks are repeated if a worker is lost.
+        """
         for _ in range(MAX_LOSSES):
             batches = self.batches
             futures = self.submit(task, batches, parts(batches), request)
@@ -221,12 +223,12 @@ class ClusterBlocks:
     def submit(
         self, task: Callable[..., list[Any]], batches: list[Batch], parts: list[tuple[Any, ...]], request: Any
     ) -> list[Any]:
-        """Start a task for each batch on the worker that has its blocks, and return their futures."""
+        """Start ``task(request, *part)`` for each batch, on the worker of its blocks; return the futures."""
         if self.stopped.is_set():
             raise Stopped
         try:
             if sizeof(request.args) > LARGE_REQUEST:
-                # stored as the result of a task, because dask cannot restore scattered data after a loss
+                # stored by a task, which dask can run again if a worker is lost; it cannot scatter data again
                 request = self.client.submit(request.itself, pure=False)
             return [
                 self.client.submit(task, request, *part, workers=[batch.home], pure=False)
@@ -238,10 +240,10 @@ class ClusterBlocks:
             raise ClusterLost(DROPPED) from error
 
     def _find_batches(self, outdated: list[Batch]) -> None:
-        """Wait until all blocks are computed, find the worker of each block, and replace the batches."""
+        """Wait until workers have all blocks, then replace the list of batches, if it still is `outdated`."""
         keys, last_seen = [future.key for future in self.X], time.monotonic()
         with self._lock:
-            while self.batches is outdated:  # otherwise another thread has just made new batches
+            while self.batches is outdated:  # unless another thread has replaced it meanwhile
                 self._wait_for(self._wait_until_held(), self.X)
                 holders = self._ask_scheduler("who_has", keys=keys) or {}
                 sizes = self._ask_scheduler("nbytes", keys=keys, summary=False) or {}
@@ -250,8 +252,8 @@ class ClusterBlocks:
                     by_home[min(holders.get(key, ()), default="")].append(number)
                 workers = self._workers()
                 last_seen = self._check_running(workers, last_seen)
-                if workers is None or not by_home.keys() <= workers.keys():  # another worker was lost
-                    time.sleep(CHECK_INTERVAL / 10)
+                if workers is None or not by_home.keys() <= workers.keys():
+                    time.sleep(CHECK_INTERVAL / 10)  # no answer, or another worker was lost: ask again soon
                     continue
                 batches = []
                 for home, numbers in by_home.items():
@@ -263,7 +265,7 @@ class ClusterBlocks:
     def _wait_for(
         self, work: Coroutine[Any, Any, Any], futures: list[Any], batches: Sequence[Batch] = ()
     ) -> Any:
-        """Return the result of a coroutine that waits for futures; None if a worker with a batch is lost."""
+        """Return the result of `work`, which waits for `futures`; None if the worker of a batch is lost."""
         loop = self.client.loop.asyncio_loop
         running = asyncio.run_coroutine_threadsafe(work, loop)
         last_seen = time.monotonic()
@@ -299,7 +301,7 @@ class ClusterBlocks:
                 await future  # raises the exception of the task that failed
 
     def _check_running(self, workers: dict[str, Any] | None, last_seen: float) -> float:
-        """Return when a worker was last running; raise ClusterLost if that is over `patience` seconds ago."""
+        """Return when a worker last ran: now or `last_seen`; raise ClusterLost `patience` seconds later."""
         now = time.monotonic()
         if any(worker.get("status", "running") == "running" for worker in (workers or {}).values()):
             return now
@@ -319,7 +321,7 @@ class ClusterBlocks:
         return last_seen
 
     def _workers(self) -> dict[str, Any] | None:
-        """Return the workers by their addresses; None if the scheduler does not answer."""
+        """Return the status of each worker, by its address; None if the scheduler does not answer."""
         identity = self._ask_scheduler("identity")
         return None if identity is None else identity["workers"]
 
@@ -333,18 +335,18 @@ class ClusterBlocks:
 
 
 class HeldByCluster:
-    """The results of a request, each kept on the worker of its block as long as this object exists."""
+    """The results of a function for all blocks, kept on the workers as long as this object exists."""
 
     def __init__(self, blocks: ClusterBlocks, request: Request) -> None:
         self.blocks, self.request = blocks, request
-        self.made: dict[Batch, Any] = {}  # the future of the results for each batch
+        self.made: dict[Batch, Any] = {}  # for each batch, the future of the list of its results
         self.parts(blocks.batches)
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self.blocks.answers(answer_held, self.parts, Request(function, args))
 
     def parts(self, batches: list[Batch]) -> list[tuple[Any, ...]]:
-        """Return the future of the results of each batch; start tasks for batches that have no future yet."""
+        """Return a tuple (future of the results,) for each batch; start the tasks of batches without one."""
         new = [batch for batch in batches if batch not in self.made]
         futures = self.blocks.submit(answer_blocks, new, self.blocks.parts(new), self.request)
         made = self.made | dict(zip(new, futures, strict=True))

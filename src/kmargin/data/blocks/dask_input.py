@@ -17,11 +17,14 @@ from kmargin.data.blocks import Block, foreign_blocks
 from kmargin.data.blocks.sums import Findings, Part, rows_of_part
 from kmargin.model_selection.calibration import Pieces, UnseenRows, make_ready
 
-NUMBERS = "biuf"  # the `dtype.kind` of booleans, integers and floats
+NUMBERS = "biuf"  # values of `dtype.kind` that X may have: booleans, integers and floats
 
 
 def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any, Any, Any]:
-    """Return X, y and the weights; raise unless they are dask collections with the same blocks of rows."""
+    """Return X, y and any weights; raise unless they are dask collections with equally many blocks.
+
+    y and the weights are returned with one dimension. `who` is the name of the method in an error message.
+    """
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     check_kinds(X, y=y, sample_weight=sample_weight)
@@ -35,7 +38,7 @@ def check_collections(X: Any, y: Any, sample_weight: Any, who: str) -> tuple[Any
 
 
 def check_features(X: Any) -> np.dtype:
-    """Raise unless X has two dimensions and holds numbers; return the float dtype to compute with."""
+    """Raise unless the dask collection X is a table of numbers; return the float dtype to compute with."""
     kind = type(X).__name__
     if X.ndim != 2:
         raise ValueError(
@@ -98,7 +101,7 @@ def _describe(value: Any) -> str:
 
 
 def _one_column(column: Any, name: str) -> Any:
-    """Return a collection with one dimension; raise ValueError if it has several columns."""
+    """Return y or the weights, called `name`, with one dimension; raise ValueError for several columns."""
     if column.ndim == 2 and column.shape[1] == 1:
         warn_caller(
             f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of "
@@ -112,7 +115,7 @@ def _one_column(column: Any, name: str) -> Any:
 
 
 def _check_aligned(X: Any, other: Any, name: str) -> None:
-    """Raise ValueError if numbers of blocks differ; numbers of rows are compared when blocks are read."""
+    """Raise ValueError unless X and `other` have equally many blocks; rows are counted later."""
     if X.npartitions != other.npartitions:
         difference = f"X has {X.npartitions} blocks of rows, but {name} has {other.npartitions}"
         _raise_misaligned(difference, name)
@@ -130,7 +133,7 @@ def summarize(
 ) -> tuple[np.ndarray, Indices, Vector]:
     """Return the classes of all blocks, and the number of rows and the total sample weight of each class.
 
-    Raises ValueError for the first block with invalid data.
+    `findings` has a result of `examine` for each block; the first with invalid data raises ValueError.
     """
     n_rows = np.array([found.shape[0] for found in findings])
     starts = np.concatenate([[0], np.cumsum(n_rows)])
@@ -178,12 +181,12 @@ def _check_block(number: int, found: Findings, first: int, n_features: int, name
         raise ValueError(complain_of_weight(first + row, weight, f" in {where}"))
 
 
-# Computes decision values of X, with a column for each binary classifier, or converts decision values.
+# Returns decision values of X, with a column for each binary classifier, or converts such decision values.
 MatrixFunction = Callable[[Matrix], Matrix]
 
 
 def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
-    """Compare the columns of X with those of the fit, or store them if `reset`; return the dtype of X."""
+    """Store the columns of X in `model` if `reset`, else check that they are the same; return X's dtype."""
     check_kinds(X)
     dtype = check_features(X)
     empty = X._meta if hasattr(X, "columns") else np.empty((0, X.shape[1]))
@@ -192,12 +195,12 @@ def check_names(model: Any, X: Any, *, reset: bool) -> np.dtype:
 
 
 def decide_block(machines: MatrixFunction, convert: MatrixFunction, dtype: np.dtype, X: Any) -> Matrix:
-    """Apply `convert` to a block's decision values; `machines` gives a column per binary classifier."""
+    """Return `convert(machines(X))`, where `machines(X)` has a column of decision values per classifier."""
     return convert(machines(check_array(X, dtype=dtype, input_name="X")))
 
 
 def spread_columns(X: Any, columns: np.ndarray, n_features: int) -> Any:
-    """Return a dask array of `n_features` columns: those of X at the indices `columns`, zeros elsewhere."""
+    """Return a dask array of `n_features` columns: column columns[j] is X[:, j], all others are 0."""
     dtype = check_features(X)
     return map_rows(partial(spread_block, columns, n_features, dtype), X, dtype, n_features)
 
@@ -207,7 +210,7 @@ def spread_block(columns: np.ndarray, n_features: int, dtype: np.dtype, X: Any) 
 
 
 def map_rows(function: Callable[[Any], Any], X: Any, dtype: Any, n_columns: int | None) -> Any:
-    """Apply `function` to each block of X; return a dask array with one or `n_columns` values per row."""
+    """Apply `function` to each block of X; return a dask array of `n_columns` columns (if None, a vector)."""
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
     of_block = partial(apply_to_rows, function, empty)
     if hasattr(X, "columns"):
@@ -222,7 +225,7 @@ def apply_to_rows(function: Callable[[Any], Any], empty: np.ndarray, X: Any) -> 
 
 
 def accuracy(X: Any, y: Any, sample_weight: Any, predict: Callable[[Any], Any]) -> float:
-    """Return the weighted share of rows whose class is predicted correctly."""
+    """Return the accuracy: the weighted proportion of rows whose class is predicted correctly."""
     import dask.array as da
 
     check_collections(X, y, sample_weight, "score")
@@ -250,9 +253,10 @@ def decide_unseen(
     n_classes: int,
     multi_class: str,
 ) -> Pieces:
-    """Return decision values of the test rows of several folds, each from classifiers not fitted to the fold.
+    """Return decision values of a block's test rows in several folds, to fit a calibration to.
 
-    `coefs` has the coefficients of `columns` for each fold (one of `parts`) and binary classifier.
+    parts[i] marks the test rows of a fold. The binary classifiers fitted to its training rows have the
+    coefficients coefs[i] (a row for each classifier, an entry for each of `columns`) and intercepts[i].
     """
     space = space_of(block.X)
     X = space.bring(space.xp.take(block.X, space.put(columns), axis=1))

@@ -1,6 +1,6 @@
 """Binary problems whose rows are in blocks: losses, gradients and moments are sums over the blocks.
 
-X never moves. Results are added in block order, so sums do not depend on which block is ready first.
+Results of blocks are added in the order of the blocks, so sums do not depend on which block is ready first.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ class HeldLocally:
         self.objects, self.pool = objects, pool
 
     def ask(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Call a function of each object, in the threads of `pool` if there is one; return the results."""
+        """Return ``function(object, *args)`` for each object, computed in the threads of `pool`, if any."""
         apply = map if self.pool is None else self.pool.map
         return list(apply(lambda held: function(held, *args), self.objects))
 
 
 class LocalBlocks(HeldLocally):
-    """Blocks in the memory of this process, or on a device that it uses."""
+    """Blocks of rows in the memory of this process, or on a device, such as a GPU, that it uses."""
 
     n_askers = 1
 
@@ -49,15 +49,15 @@ class LocalBlocks(HeldLocally):
         return HeldLocally(self.ask(function, *args), self.pool)
 
     def encode(self, classes: np.ndarray) -> None:
-        """Replace the labels in all blocks by class codes, the positions in `classes`."""
+        """Replace each label in all blocks by its position in `classes`."""
         self.objects = [block._replace(codes=sums.to_codes(block.codes, classes)) for block in self.objects]
 
     def stop(self) -> None:
-        """Do nothing: no call is left running in the background."""
+        """Do nothing, because `ask` and `hold` leave nothing running in the background."""
 
 
 class BlockDesign(Columns):
-    """The matrix X of a binary problem whose rows are in blocks; its methods add results over the blocks."""
+    """The matrix X of a binary problem whose rows are in blocks; methods add up the results of all blocks."""
 
     def __init__(self, blocks: Blocks, view: View, fit_intercept: bool = True) -> None:
         self.blocks = blocks
@@ -74,7 +74,7 @@ class BlockDesign(Columns):
         return self._sum(function, self.total, *args)
 
     def loss_and_gradient(self, beta: Vector) -> tuple[float, Vector]:
-        """Return the mean loss and its gradient; the result for the latest beta is cached."""
+        """Return the mean loss at beta, without the ridge, and its gradient; the latest result is cached."""
         key = beta.tobytes()
         if self._last is None or self._last[0] != key:
             loss, gradient, pull = self._mean(sums.loss_and_gradient, self._with_intercept(beta))
@@ -86,16 +86,16 @@ class BlockDesign(Columns):
         return float(self._mean(sums.curvature_along, self._with_intercept(direction)))
 
     def slopes(self, columns: Indices, u: Vector) -> tuple[Vector, int]:
-        """The negative gradient of the mean loss, and the number of active rows (rows of positive loss).
+        """The negative gradient of the mean loss, for all columns, and the number of rows of positive loss.
 
-        u has the coefficients of `columns`, followed by the intercept; all other coefficients are 0.
+        Both are taken where `columns` have the coefficients u[:-1], all others 0, and the intercept is u[-1].
         """
         slopes, n_active = self._mean(sums.slopes, columns, u)
         return slopes, int(n_active)
 
     @cached_property
     def means(self) -> tuple[Vector, float]:
-        """The weighted mean of each column, and the weighted mean of the labels."""
+        """The weighted mean of each column, and that of the labels, which are -1 or 1."""
         return self._mean(sums.first_moments)
 
     @cached_property
@@ -104,12 +104,12 @@ class BlockDesign(Columns):
         return Moments(self.means[0], *self._mean(sums.second_moments, *self.means))
 
     def panel(self, columns: Indices, size: int) -> Any:
-        """Copy `columns` of each block into a dense array with room for `size` columns, beside the block."""
+        """Copy `columns` of each block into a dense array of `size` columns, stored where the block is."""
         return self.blocks.hold(sums.make_panel, self.view, self.total, self.fit_intercept, columns, size)
 
     @cached_property
     def repeated_columns(self) -> Indices:
-        given = self.view._replace(center=None, scale=None)  # compare columns before they are standardised
+        given = self.view._replace(center=None, scale=None)  # columns as they were before standardising
         groups = candidate_groups(add_up(self.blocks.ask(sums.fingerprints, given, SEED)))
         if not groups:
             return np.empty(0, np.intp)

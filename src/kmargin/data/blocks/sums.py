@@ -1,4 +1,4 @@
-"""Pure functions of one block of rows; the caller adds their results over all blocks (`Blocks.ask`)."""
+"""Pure functions of one block of rows, for `Blocks.ask`; the caller combines the results of all blocks."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce, wraps
@@ -11,59 +11,56 @@ from kmargin.core.arrays import Flags, Indices, Matrix, Space, Vector, space_of
 from kmargin.core.labels import choose_classes, combine_decisions, find_bad_weight
 from kmargin.data.blocks import Block, foreign_blocks
 
-# Number of entries of a temporary copy of rows of X (as float64, centred or squared). TILE suits the caches
-# of a processor; GPU_TILE is large enough to keep a GPU busy.
+# X is processed in slices of rows with about this many entries, because temporary copies of a slice are made
+# (as float64, centred or squared). TILE suits the caches of a processor; GPU_TILE keeps a GPU busy.
 TILE, GPU_TILE = 2**20, 2**24
 
 
 class Part(NamedTuple):
-    """The test rows of one fold of a cross-validation, or its training rows.
-
-    The folds are stratified by class within each block, or consist of whole blocks.
-    """
+    """The test rows of one fold of a cross-validation, or its training rows."""
 
     n_folds: int
-    fold: int
+    fold: int  # the number of the fold, from 0
     inside: bool  # True for the test rows of the fold, False for its training rows
-    seed: int = 0
-    whole_blocks: bool = False
+    seed: int = 0  # shuffles the rows of each block before they are divided into folds
+    whole_blocks: bool = False  # whether folds consist of whole blocks, or of rows of each block
 
     def rows(self, number: int, codes: Vector) -> Flags:
-        """Mark the rows of block `number` that belong to this part; `codes` are their classes."""
+        """Return, for each row of block `number`, whether it is in this part; `codes` are their classes."""
         if self.whole_blocks:
             return np.full(len(codes), (number % self.n_folds == self.fold) == self.inside)
         order = np.random.default_rng([self.seed, number]).permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         folds = np.empty(len(codes), np.int64)
-        # The first row of block i goes to fold i mod n_folds. If it went to fold 0 in every block, all rows
-        # of a small class could be in that fold.
+        # The rows, shuffled and sorted by class, are dealt to the folds in turn. The first goes to fold i mod
+        # n_folds in block i. If it went to fold 0 in all blocks, fold 0 could get all rows of a small class.
         folds[order] = (np.arange(len(codes)) + number) % self.n_folds
         return (folds == self.fold) == self.inside
 
 
 class View(NamedTuple):
-    """The rows and columns that a binary problem uses of data in blocks, and the rows' labels and weights."""
+    """Which rows and columns of data in blocks a binary problem uses, with which labels and weights."""
 
-    positive: int  # the class with label 1
-    negative: int | None  # the class with label -1; None means all other classes
-    class_weight: Vector
-    part: Part | None = None  # None means all rows
-    columns: Indices | None = None  # None means all columns
-    center: Vector | None = None  # the number subtracted from each column
-    scale: Vector | None = None  # the number by which each column is divided after `center` is subtracted
+    positive: int  # the code of the class with label 1
+    negative: int | None  # the code of the class with label -1; None means all other classes
+    class_weight: Vector  # for each class, the factor by which sample weights are multiplied
+    part: Part | None = None  # the rows that are used; None means all rows
+    columns: Indices | None = None  # indices of the columns that are used; None means all columns
+    center: Vector | None = None  # the number subtracted from each used column; None means 0
+    scale: Vector | None = None  # the number by which each centred column is divided; None means 1
 
 
 class ViewedRows(NamedTuple):
-    """Rows of a block with their labels and weights in a binary problem; unused rows have weight 0."""
+    """Rows of a block, with their labels and weights in a binary problem; rows not in it have weight 0."""
 
     space: Space
     X: Any
-    y: Any  # -1 or 1
+    y: Any  # the label of each row, -1 or 1
     weights: Any
 
 
 def weigh(block: Block, view: View) -> ViewedRows:
-    """Return X of a block unchanged, and the labels and weights of its rows in the binary problem `view`."""
+    """Return a block's X unchanged, and its rows' labels and weights in the binary problem of `view`."""
     space = space_of(block.codes)
     xp, codes = space.xp, block.codes
     weights = xp.take(space.put(view.class_weight), codes, axis=0) * block.repeats
@@ -77,10 +74,9 @@ def weigh(block: Block, view: View) -> ViewedRows:
 
 
 def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
-    """Yield the rows a few at a time, with the columns of a view centred and scaled.
+    """Yield the rows of a block a few at a time (a tile), with the columns of X that `view` uses.
 
-    The numbers are float64 if the device has it. In this way a temporary copy of rows of X never has many
-    more than TILE (or GPU_TILE) entries.
+    The columns are float64, if the device has it, and centred and scaled. TILE or GPU_TILE limits a tile.
     """
     for rows in row_slices(whole.space, *whole.X.shape):
         tile = ViewedRows(whole.space, whole.X[rows, :], whole.y[rows], whole.weights[rows])
@@ -88,16 +84,16 @@ def tiles(whole: ViewedRows, view: View) -> Iterator[ViewedRows]:
 
 
 def row_slices(space: Space, n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield consecutive slices of rows with about TILE entries each; one empty slice if there are no rows."""
+    """Yield consecutive slices of rows with about TILE or GPU_TILE entries, or one empty slice of no rows."""
     height = max(1, (TILE if space.on_cpu else GPU_TILE) // max(n_columns, 1))
     for start in range(0, max(n_rows, 1), height):
         yield slice(start, min(start + height, n_rows))
 
 
 def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
-    """Return X with the columns of a view, or a subset of them at the indices `columns`, centred and scaled.
+    """Return the columns of X that a view uses, centred and scaled as the view says.
 
-    X itself is returned if nothing has to be changed.
+    If `columns` is not None, return a selection: `columns` are indices into the columns that the view uses.
     """
     space, X = rows.space, rows.X
     wanted = view.columns
@@ -114,11 +110,8 @@ def show_columns(rows: ViewedRows, view: View, columns: Indices | None) -> Any:
 
 
 def add_up(terms: Iterable[Any]) -> Any:
-    """Add numbers, arrays, or tuples of numbers and arrays entry by entry, in the given order.
-
-    Each term is added as soon as it is computed. If small terms were kept between large work arrays, they
-    would fragment the memory.
-    """
+    """Add up, in the given order, numbers, arrays, or tuples of these, which are added entry by entry."""
+    # Terms are not stored in a list: small arrays between large work arrays would fragment the memory.
     return reduce(_add, terms)
 
 
@@ -129,7 +122,7 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def by_tiles(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a function of a few rows (a tile) so that it adds its results over all rows of a block."""
+    """Turn a function of a tile (a few rows) into one of a block, which adds the results of all its tiles."""
 
     @wraps(function)
     def sum_over_block(block: Block, view: View, *args: Any) -> Any:
@@ -139,14 +132,14 @@ def by_tiles(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def count(block: Block, view: View) -> tuple[int, float]:
-    """Return the number of rows of positive weight in a view, and their total weight."""
+    """Return the number of a block's rows with positive weight in a view, and the sum of their weights."""
     space, _, _, weights = weigh(block, view)
     return count_true(space, weights > 0), float(space.xp.sum(weights))
 
 
 @by_tiles
 def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
-    """The weighted sums of each column and of the labels, divided by `total`, the weight of all blocks."""
+    """What the rows `tile` add to the weighted means of columns and labels; `total` is all rows' weight."""
     space, X, y, weights = tile
     weights = weights / total
     return space.bring(weights @ X), float(weights @ y)
@@ -154,19 +147,22 @@ def first_moments(tile: ViewedRows, total: float) -> tuple[Vector, float]:
 
 @by_tiles
 def second_moments(tile: ViewedRows, total: float, mean: Vector, mean_label: float) -> tuple[Vector, Vector]:
-    """The contribution of some rows to the weighted variances of columns and covariances with the labels."""
+    """What the rows `tile` add to the weighted variances of columns, and covariances with the labels.
+
+    `total` is the weight of the rows of all blocks; `mean` and `mean_label` are the means over these rows.
+    """
     space, X, y, weights = tile
     weights = weights / total
-    with np.errstate(over="ignore", invalid="ignore"):  # columns that overflow are rescaled later
+    with np.errstate(over="ignore", invalid="ignore"):  # columns whose squares overflow are rescaled later
         X = X - space.put(mean)
         return space.bring(weights @ (X * X)), space.bring((weights * (y - mean_label)) @ X)
 
 
 @by_tiles
 def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[float, Vector, float]:
-    """The contribution of some rows to the mean loss, its gradient, and its derivative by the intercept.
+    """What the rows `tile` add to the mean loss, and to its derivatives with respect to beta.
 
-    The last entry of beta is the intercept.
+    beta ends with the intercept, whose derivative is returned last. `total` is the weight of all rows.
     """
     space, X, y, weights = tile
     weights = weights / total
@@ -178,7 +174,7 @@ def loss_and_gradient(tile: ViewedRows, total: float, beta: Vector) -> tuple[flo
 
 @by_tiles
 def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
-    """The contribution of some rows to the weighted mean of the squared decision values of `direction`."""
+    """What the rows `tile` add to the weighted mean of (x'w + b)^2 over all rows x; direction is (w, b)."""
     space, X, _, weights = tile
     decision = X @ space.put(direction[:-1]) + float(direction[-1])
     return float(((weights / total) * decision) @ decision)
@@ -186,12 +182,13 @@ def curvature_along(tile: ViewedRows, total: float, direction: Vector) -> float:
 
 @by_tiles
 def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple[Vector, int]:
-    """The contribution of some rows to the negative gradient of the mean loss; the number with positive loss.
+    """What the rows `tile` add to the negative gradient of the mean loss, which has an entry for each column.
 
-    u has the coefficients of `columns`, followed by the intercept; all other coefficients are 0.
+    It is taken where `columns` have the coefficients u[:-1], all others 0, and the intercept is u[-1]. Also
+    returns how many of the rows have a positive loss there. `total` is the weight of all rows of all blocks.
     """
     space, X, y, weights = tile
-    coef = np.zeros(X.shape[1])  # of all columns, since a product with all is faster than a copy of some
+    coef = np.zeros(X.shape[1])  # of all columns: to multiply by all is faster than to copy a few
     coef[columns] = u[:-1]
     decision = X @ space.put(coef) + float(u[-1])
     residual = squared_hinge.residual_of(decision, y)
@@ -201,7 +198,7 @@ def slopes(tile: ViewedRows, total: float, columns: Indices, u: Vector) -> tuple
 
 
 def largest(block: Block, view: View) -> Vector:
-    """The largest absolute value in each column, among rows of positive weight."""
+    """The largest absolute value in each column of a block, among rows of positive weight."""
     largest = np.zeros(block.X.shape[1] if view.columns is None else len(view.columns))
     for space, X, _, weights in tiles(weigh(block, view), view):
         if X.shape[0]:
@@ -211,7 +208,7 @@ def largest(block: Block, view: View) -> Vector:
 
 
 def fingerprints(block: Block, view: View, seed: int) -> Vector:
-    """The product of each column with the same random vector; equal columns have equal products."""
+    """The product of each column with a random vector made from `seed`; equal columns have equal products."""
     space, _, _, weights = rows = weigh(block, view)
     vector = space.put(np.random.default_rng([seed, block.number]).standard_normal(weights.shape[0]))
     rows = rows._replace(weights=space.xp.where(weights > 0, vector, space.xp.zeros_like(vector)))
@@ -219,7 +216,7 @@ def fingerprints(block: Block, view: View, seed: int) -> Vector:
 
 
 def equal_to(block: Block, view: View, columns: Indices, firsts: Indices) -> Vector:
-    """For every a, whether the columns columns[a] and firsts[a] are equal in all rows of positive weight."""
+    """For every a, whether columns[a] and firsts[a] are equal columns of X, in rows of positive weight."""
     rows = weigh(block, view)
     space, _, _, weights = rows
     one, other = (show_columns(rows, view, which) for which in (columns, firsts))
@@ -232,29 +229,33 @@ def count_true(space: Space, flags: Any) -> int:
 
 
 class PanelBlock(NamedTuple):
-    """The q columns of X that the support search uses, as a dense array of a block's rows of positive weight.
+    """A dense copy of q columns of X, made for the support search, with a block's rows of positive weight.
 
-    The first q rows of `values` are columns of X, the next one is the intercept's column of ones; all are
-    multiplied by the labels and the roots of the weights. The last row is c, the roots of the weights.
+    Columns of X are stored as the first q rows of `values`; the next row is the intercept's column of ones.
+    Entry i of both is multiplied by c_i and the label of row i, where c_i is the square root of row i's share
+    in the total weight. The last row of `values` is c. The residuals at coefficients u are c - values[:-1]'u.
     """
 
-    values: Any  # array of shape (q + 2, n_rows)
-    tags: Any  # a random number per row; their sum over the rows of positive loss identifies that set of rows
+    values: Any  # array of shape (q + 2, n_rows): columns of X as rows, then intercept, then c
+    tags: Any  # a random number per row; their sum over the rows of positive loss identifies this set of rows
 
 
 class NewtonTerms(NamedTuple):
     """The loss and the normal equations H u = z of a Newton step, as sums over the rows of a block."""
 
     loss: float
-    H: Matrix  # the Gram matrix of the columns over the active rows
-    z: Vector  # the products of the columns with the targets c over the active rows
-    tag: float  # the sum of the tags of the active rows
+    H: Matrix  # the Gram matrix of the columns over the rows of positive loss
+    z: Vector  # the products of the columns with the panel's vector c, over the rows of positive loss
+    tag: float  # the sum of `PanelBlock.tags` over the rows of positive loss
 
 
 def make_panel(
     block: Block, view: View, total: float, fit_intercept: bool, columns: Indices, size: int
 ) -> PanelBlock:
-    """Copy `columns` of a block into an array for `size` columns; an entry -1 gives a column of zeros."""
+    """Copy the columns with the indices `columns` into a panel of `size` columns; the others are zeros.
+
+    An index -1 gives a column of zeros, too. `total` is the weight of the rows of all blocks.
+    """
     space, X, y, weights = weigh(block, view)
     xp = space.xp
     kept = xp.nonzero(weights > 0)[0]
@@ -263,8 +264,8 @@ def make_panel(
     c = xp.sqrt(weights / total)
     t = y * c
     values = space.zeros((size + 2, c.shape[0]))
-    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # all entries from here on are -1
-    if end:  # if no column is wanted, X need not be read
+    end = 1 + int(np.flatnonzero(columns >= 0).max(initial=-1))  # all entries of columns[end:] are -1
+    if end:  # otherwise no column is wanted, and X need not be read
         for rows in row_slices(space, c.shape[0], X.shape[1]):
             X_rows = X[rows, :] if everything else xp.take(X, kept[rows], axis=0)
             tile = ViewedRows(space, X_rows, y, weights)
@@ -280,7 +281,7 @@ def make_panel(
 
 
 def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
-    """Return the terms of a Newton step where the columns `idx` of the panel have the coefficients u."""
+    """Return the loss and the terms of a Newton step at the coefficients u of the panel's columns `idx`."""
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
     columns, target = (space.xp.take(a, active, axis=-1) for a in (columns, panel.values[-1, :]))
@@ -289,16 +290,16 @@ def evaluate(panel: PanelBlock, idx: Indices, u: Vector) -> NewtonTerms:
 
 
 def full_gram(panel: PanelBlock, idx: Indices | None, u: Vector | None) -> tuple[Matrix, float]:
-    """The panel's Gram matrix over the active rows at u, all rows if u is None, and a tag of these rows."""
+    """The panel's Gram matrix over rows of positive loss at u (None: all rows), and the sum of their tags."""
     if idx is None or u is None:
-        idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients every row is active
+        idx, u = np.empty(0, np.int64), np.empty(0)  # without coefficients, every row has a positive loss
     space, _, residual = _at(panel, idx, u)
     values = space.xp.take(panel.values, space.xp.nonzero(squared_hinge.is_active(residual))[0], axis=1)
     return space.bring(values @ values.T), _tag(space, panel, residual)
 
 
 def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float) -> tuple[float, float]:
-    """First and second derivative, with respect to t, of the loss at u + t d; u and d are coefficients."""
+    """First and second derivative with respect to t of the loss at coefficients u + t d of columns `idx`."""
     space, columns, residual = _at(panel, idx, u)
     delta = space.put(d) @ columns
     residual = residual - float(t) * delta
@@ -307,7 +308,7 @@ def slope_along(panel: PanelBlock, idx: Indices, u: Vector, d: Vector, t: float)
 
 
 def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Vector, Vector]:
-    """The negative first and the second derivative of the loss with respect to each coefficient in u."""
+    """Minus the gradient of the loss at the coefficients u of columns `idx`, and its second derivatives."""
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.where(squared_hinge.is_active(residual), columns, space.xp.zeros_like(columns))
     by_row = squared_hinge.slopes(residual, space.xp)
@@ -315,10 +316,10 @@ def descents_and_curvatures(panel: PanelBlock, idx: Indices, u: Vector) -> tuple
 
 
 def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
-    """The factor R of a QR factorisation of the rows of positive loss, with their residuals as last column.
+    """The factor R of a QR factorisation of [A, r], for the rows of positive loss at coefficients u.
 
-    Least squares with R has the same solution as least squares with these rows, and is better conditioned
-    than the normal equations.
+    A has the panel's columns `idx`, and r is the residual at u. Least squares with R has the same solution as
+    with these rows, and is better conditioned than the normal equations.
     """
     space, columns, residual = _at(panel, idx, u)
     active = space.xp.nonzero(squared_hinge.is_active(residual))[0]
@@ -329,34 +330,34 @@ def triangle(panel: PanelBlock, idx: Indices, u: Vector) -> Matrix:
 
 
 def _at(panel: PanelBlock, idx: Indices, u: Vector) -> tuple[Space, Any, Any]:
-    """Return the device, the panel columns `idx` as rows, and the residuals at their coefficients u."""
+    """Return the device, the panel's columns `idx` (as rows), and the residuals at their coefficients u."""
     space = space_of(panel.values)
     columns = space.xp.take(panel.values, space.put(idx), axis=0)
     return space, columns, panel.values[-1, :] - space.put(u) @ columns
 
 
 def _tag(space: Space, panel: PanelBlock, residual: Any) -> float:
-    """The sum of the random tags of the rows of positive loss; a different sum means a different set."""
+    """The sum of the random tags of the rows of positive loss; if it changes, the set of rows has changed."""
     tags = space.xp.where(squared_hinge.is_active(residual), panel.tags, space.xp.zeros_like(panel.tags))
     return float(space.xp.sum(tags))
 
 
 def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
-    """Return the row numbers in `part` with positive weight; and, for all rows, class codes and weights."""
+    """Return the indices of rows in `part` with positive weight, and the codes and weights of all rows."""
     space = space_of(block.codes)
     codes, repeats = space.bring(block.codes), space.bring(block.repeats)
     return np.flatnonzero(part.rows(block.number, codes) & (repeats > 0)), codes, repeats
 
 
 def class_totals(block: Block, part: Part, n_classes: int) -> Matrix:
-    """Count the rows of each class among the training rows of a fold, and among its test rows `part`."""
+    """Count the rows of each class: training rows in result[0], test rows `part` in result[1]."""
     parts = part._replace(inside=not part.inside), part
     known = [rows_of_part(block, each) for each in parts]
     return np.array([np.bincount(codes[rows], minlength=n_classes) for rows, codes, _ in known])
 
 
 def weight_sums(block: Block, part: Part, weighted: bool) -> Matrix:
-    """Return the largest weight m of the rows in `part`, and the sums of weight / m and of (weight / m)^2."""
+    """Return m = max(w), sum(w / m), sum((w / m)^2) for the weights w in `part`, all 1 unless `weighted`."""
     rows, _, repeats = rows_of_part(block, part)
     weights = repeats[rows] if weighted else np.ones(len(rows))
     largest = weights.max(initial=0.0)
@@ -376,7 +377,8 @@ def confusions(
 ) -> Matrix:
     """Each model's confusion matrix for the rows in `part`: true classes as rows, predicted as columns.
 
-    `coefs` has the coefficients of `columns` for each model and binary classifier.
+    `coefs` has the coefficients of `columns`, by model (first axis) and binary classifier (second axis).
+    Entries are sums of sample weights if `weighted` is True, otherwise numbers of rows.
     """
     space = space_of(block.X)
     rows, codes, repeats = rows_of_part(block, part)
@@ -395,21 +397,18 @@ class Findings(NamedTuple):
     """The result of checking one block: its shape, its classes, and errors in X, y or the weights."""
 
     shape: tuple[int, ...]  # the shape of X
-    n_labels: int
-    n_weights: int
-    unusable: tuple[str, int] | None  # "NaN" or "infinity", and the first column of X that has it
+    n_labels: int  # the number of entries of y
+    n_weights: int  # the number of sample weights
+    unusable: tuple[str, int] | None  # "NaN" or "infinity", and the first column of X with it
     complaint: str  # an error message about the labels, or ""
-    bad_weight: tuple[int, float] | None  # index and value of an invalid sample weight
-    classes: np.ndarray
+    bad_weight: tuple[int, float] | None  # index and value of a negative or not finite sample weight
+    classes: np.ndarray  # the distinct labels in the block, sorted
     counts: Indices  # number of rows of each class
     totals: Vector  # sum of the sample weights of each class
 
 
 def examine(block: Block) -> Findings:
-    """Return the size and the classes of a block, and what is wrong with its data, labels or weights.
-
-    The field `codes` of the block has the labels that the user gave, since the classes are not known yet.
-    """
+    """Check a block, whose field `codes` still has the user's labels; return its size, classes and errors."""
     _, X, y, weights = block
     if not isinstance(X, np.ndarray) or isinstance(X, np.ma.MaskedArray):
         raise TypeError(foreign_blocks(X))
@@ -424,14 +423,14 @@ def examine(block: Block) -> Findings:
 
 
 def to_codes(y: np.ndarray, classes: np.ndarray) -> Indices:
-    """Return the position of each label among the classes, with the smallest integer dtype that holds it."""
+    """Return the position of each label in `classes`, with the smallest dtype that can hold all positions."""
     return np.searchsorted(classes, y).astype(np.min_scalar_type(-len(classes)))
 
 
 def _unusable(X: np.ndarray) -> tuple[str, int] | None:
     """Return "NaN" or "infinity" and the first column of X that has it; None if all entries are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):  # then all entries are finite; the sum needs no copy of X
+        if np.isfinite(X.sum(dtype=np.float64)):  # if so, all entries are finite; the sum needs no copy of X
             return None
     columns = np.flatnonzero(~np.isfinite(X).all(axis=0))
     if len(columns) == 0:
@@ -441,7 +440,7 @@ def _unusable(X: np.ndarray) -> tuple[str, int] | None:
 
 
 def _classes_of(y: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return the distinct labels, and an error message if y does not hold valid labels."""
+    """Return the distinct labels, sorted, and an error message, which is "" if all labels are valid."""
     nothing = y[:0]
     if y.ndim != 1:
         return nothing, f"y should be a 1d array, got an array of {y.ndim} dimensions instead."

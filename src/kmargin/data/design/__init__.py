@@ -13,7 +13,7 @@ from kmargin.data.design.sparse import SparseDesign
 
 
 class UncopiedRows:
-    """Rows of an array or a CSR matrix that are copied only when they are needed, to save memory."""
+    """Selected rows of an array or a CSR matrix, copied only when they are needed, to save memory."""
 
     def __init__(self, X: Any, rows: Indices | None = None) -> None:
         self.X = X
@@ -31,7 +31,7 @@ class UncopiedRows:
 
 
 def make_design(X: Any, fit_intercept: bool = True) -> Design:
-    """Return the `Design` of an array, of a sparse matrix or of `UncopiedRows`."""
+    """Wrap X, an array, a sparse matrix or `UncopiedRows`, in the interface `Design` that solvers use."""
     X = X.copied() if isinstance(X, UncopiedRows) else X
     kind = SparseDesign if scipy.sparse.issparse(X) else DenseDesign
     return kind(X, fit_intercept)
@@ -52,10 +52,7 @@ def distinct_rows(X: Any) -> Indices:
 
 
 def variance_of_entries(X: Any, repeats: Vector) -> float:
-    """The variance of all entries of X taken together, where row i counts `repeats[i]` times.
-
-    Squared deviations are added in float64. The variance is 0 if the entries differ only by rounding.
-    """
+    """The variance of all entries of X, with row i counted `repeats[i]` times; 0 if it is rounding error."""
     total, n_columns = float(repeats.sum()) * X.shape[1], X.shape[1]
     if scipy.sparse.issparse(X):
         n_stored = np.diff(X.indptr)

@@ -10,13 +10,14 @@ from kmargin.core.design import Design, Moments, ThinSVD
 from kmargin.core.jit import compiled
 from kmargin.core.linalg import add_scaled, add_scaled4
 
-# `dense_columns` copies columns from this many rows of X at a time, so that they fit in the processor cache.
+# `dense_columns` copies columns from this many rows of X at a time: these rows stay in the processor's cache
+# while all columns are copied from them, and neighbouring numbers of `panel` are written together.
 ROWS_AT_ONCE = 64
 
 
 @compiled
 def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
-    """out <- X'v; only rows of X where v is not 0 are read, and they are added four at a time."""
+    """out <- X'v. Rows of X where v is 0 are not read; the others are added to `out` four at a time."""
     n, _p = X.shape
     rows = np.empty(n + 4, np.int64)
     m = 0
@@ -35,11 +36,7 @@ def dense_slopes(X: Matrix, v: Vector, out: Vector) -> None:
 
 @compiled
 def dense_columns(X: Matrix, t: Vector, cols: Indices, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[a]] <- t * X[:, cols[a]] for every a; `panel` stores columns of X as its rows.
-
-    ROWS_AT_ONCE rows of X are handled at a time: they stay in the processor's cache while all columns are
-    copied from them, and each row of `panel` is written in runs of neighbouring numbers.
-    """
+    """panel[slots[a]] <- t * X[:, cols[a]] for every a; columns of X, times t, become rows of `panel`."""
     n = X.shape[0]
     for first in range(0, n, ROWS_AT_ONCE):
         last = min(first + ROWS_AT_ONCE, n)
@@ -72,8 +69,7 @@ def dense_product(X: Matrix, cols: Indices, d: Vector, out: Vector) -> None:
 class DenseDesign(Design):
     """A matrix X that is an array of float64 or float32, in C or Fortran order.
 
-    Such an array is not copied, even if it is memory-mapped from a file; any other array is converted.
-    Products are computed in float64, for which a float32 array is converted a few rows at a time.
+    It is not copied, even if memory-mapped. Products are in float64; float32 is cast a few rows at a time.
     """
 
     stored: Matrix
@@ -87,7 +83,7 @@ class DenseDesign(Design):
         self._svd: tuple[Vector, ThinSVD] | None = None
 
     def _chunks(self) -> Iterator[tuple[slice, Matrix]]:
-        """Yield blocks of consecutive rows of X with about CHUNK entries: a slice, and the float64 array."""
+        """Yield (slice, these rows of X as float64) for consecutive rows, about CHUNK entries at a time."""
         step = max(1, CHUNK // max(1, self.n_features))
         for first in range(0, self.n_samples, step):
             rows = slice(first, first + step)
@@ -156,7 +152,7 @@ class DenseDesign(Design):
         return np.maximum(self.X.max(axis=0), -self.X.min(axis=0)).astype(np.float64)
 
     def thin_svd(self, weights: Vector) -> ThinSVD:
-        """The thin SVD of diag(sqrt(weights)) [X, 1]; the SVD for the latest weights is cached."""
+        """The thin SVD of diag(sqrt(weights)) [X, 1], cached; the column of ones is for an intercept."""
         if self._svd is None or not np.array_equal(self._svd[0], weights):
             ones = np.ones((self.n_samples, int(self.fit_intercept)))
             rows = np.hstack([self.X, ones]) * np.sqrt(weights)[:, None]
@@ -167,4 +163,4 @@ class DenseDesign(Design):
         return self._svd[1]
 
     def column_bytes(self, columns: Indices) -> Iterator[bytes]:
-        return ((self.X[:, j] + 0.0).tobytes() for j in columns)  # adding 0.0 turns -0.0 into 0.0
+        return ((self.X[:, j] + 0.0).tobytes() for j in columns)  # turns -0.0 into 0.0, its equal

@@ -9,21 +9,20 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.design import Design, Moments, ThinSVD
 
 # Largest numbers of rows and columns of a tile, a submatrix of kernel values that is computed at once. Such a
-# tile takes 4 MiB: large enough for BLAS to be fast, and small compared with any `cache_size`.
+# tile takes 4 MiB: large enough for BLAS to be fast, and small compared with usual values of `cache_size`.
 HEIGHT, WIDTH = 1024, 512
-
 MEGABYTE = 2**20
 
-KernelFunction = Callable[[Any, Any], Matrix]  # computes a new array from two matrices of points
+KernelFunction = Callable[[Any, Any], Matrix]  # takes two matrices of points, returns K as a new array
 
 
 def scaled(K: Matrix, scale: Vector) -> Matrix:
-    """Return K diag(scale) as float64; overwrites K if K is float64."""
+    """Return K with column j multiplied by scale[j], as float64; K itself is overwritten if it is float64."""
     return np.multiply(K, scale, out=K if K.dtype == np.float64 else None)
 
 
 def pieces(count: int, size: int) -> Iterator[slice]:
-    """Yield slices of at most `size` entries that together cover range(count)."""
+    """Yield consecutive slices of at most `size` indices that together cover range(count)."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
 
@@ -31,7 +30,7 @@ def pieces(count: int, size: int) -> Iterator[slice]:
 class KernelDesign(Design):
     """The matrix K(X, points) * scale - shift of kernel values, with a scale and a shift for each column.
 
-    Every method makes one pass over submatrices, called tiles. The first columns, up to `cache_size`
+    Methods make one pass over the matrix, in submatrices called tiles. The first columns, up to `cache_size`
     megabytes, are cached in the first pass over all columns and never replaced; other columns are computed
     anew in each pass. A cache of the latest columns would not help: each pass goes from the first column to
     the last, so every column would be dropped shortly before its next use.
@@ -53,16 +52,15 @@ class KernelDesign(Design):
         self.scale, self.shift, self.cache_size = scale, shift, cache_size
         # the number of columns for which the cache has memory
         self.room = min(self.n_features, int(cache_size * MEGABYTE / (8 * self.n_samples)))
-        self.kept: Matrix = np.empty((self.n_samples, 0))  # the cache, of which `n_kept` columns are filled
+        self.kept: Matrix = np.empty((self.n_samples, 0))  # the cache; its first `n_kept` columns are filled
         self.n_kept = 0
 
     def tiles(
         self, rows: Indices | None = None, columns: Indices | None = None
     ) -> Iterator[tuple[slice, slice, Matrix]]:
-        """Yield the values in `rows` and `columns` (None means all) one tile, that is submatrix, at a time.
+        """Yield the submatrix of `rows` and `columns` (None means all) in tiles: (slice, slice, values).
 
-        Each tile comes as (slice of the rows, slice of the columns, values). The values must not be modified,
-        because they may be a view of the cache.
+        Slices are positions in `rows` and `columns`. Values may be a view of the cache: do not modify them.
         """
         for block in pieces(self.n_features if columns is None else len(columns), WIDTH):
             if columns is None:
@@ -72,7 +70,7 @@ class KernelDesign(Design):
                 yield places, block, self._tile(places if rows is None else rows[places], wanted)
 
     def _keep(self, columns: slice) -> None:
-        """Cache the columns of a slice, as far as the cache has memory, if all earlier columns are cached."""
+        """Cache these columns, as many as the cache has memory for, if all columns before them are cached."""
         stop = min(columns.stop, self.room)
         if not columns.start <= self.n_kept < stop:
             return
@@ -84,7 +82,7 @@ class KernelDesign(Design):
         self.n_kept = stop
 
     def _tile(self, rows: Any, columns: Any) -> Matrix:
-        """Return the entries at `rows` and `columns`; columns that are not in the cache are computed."""
+        """Return the entries in `rows` and `columns`; columns that are not in the cache are computed."""
         numbers = np.arange(self.n_features)[columns]
         held = numbers < self.n_kept
         if held.all():
@@ -139,7 +137,7 @@ class KernelDesign(Design):
         return out
 
     def moments(self, weights: Vector, v: Vector) -> Moments:
-        """The moments of the columns, from deviations from the mean of the first rows, for accuracy."""
+        """Moments of the columns, for accuracy from deviations from a column's mean over its first rows."""
         total = float(weights.sum())
         f = weights * (v - float(weights @ v) / total)
         origin, mean, square, covariance = np.zeros((4, self.n_features))

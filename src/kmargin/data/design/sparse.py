@@ -12,7 +12,7 @@ from kmargin.core.jit import compiled
 
 
 class CSR(NamedTuple):
-    """The arrays of a CSR matrix, and the number to subtract from each of its columns."""
+    """A matrix, as the three arrays of a CSR matrix and a number to subtract from each of its columns."""
 
     data: Vector
     indices: Indices
@@ -22,7 +22,7 @@ class CSR(NamedTuple):
 
 @compiled
 def csr_times(X: CSR, v: Vector, out: Vector) -> None:
-    """out <- X v"""
+    """out <- X v, with `X.shift` subtracted from the columns of X."""
     offset = np.dot(X.shift, v) if X.shift.size else 0.0
     for i in range(out.size):
         total = 0.0
@@ -33,7 +33,7 @@ def csr_times(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
-    """out <- X'v; rows where v is 0 are not read."""
+    """out <- X'v, with `X.shift` subtracted from the columns of X; rows where v is 0 are not read."""
     out[:] = 0.0
     for i in range(v.size):
         if v[i] != 0.0:
@@ -45,9 +45,9 @@ def csr_slopes(X: CSR, v: Vector, out: Vector) -> None:
 
 @compiled
 def csr_columns(X: CSR, t: Vector, place: Indices, offset: Vector, slots: Indices, panel: Matrix) -> None:
-    """panel[slots[place[j]]] <- t * (X[:, j] - offset[place[j]]) for every column j with place[j] >= 0.
+    """panel[slots[a]] <- t * (X[:, j] - offset[a]) for every column j of X, where a = place[j].
 
-    Other columns are skipped. `panel` stores columns of X as its rows.
+    Columns with place[j] = -1 are not copied, others become rows of `panel`. `X.shift` is not used.
     """
     shifted = offset.any()
     for a in range(slots.size):
@@ -76,10 +76,7 @@ def canonical(X: Any) -> Any:
 
 
 class SparseDesign(Design):
-    """A CSR matrix of float64 or float32; the numbers subtracted from its columns (`shift`) are kept apart.
-
-    Solvers copy columns into a dense array only if the method `fits` says that it is small enough.
-    """
+    """The matrix X - shift for a CSR matrix X and a number `shift` for each column; X stays sparse."""
 
     stored: CSR
 
@@ -123,7 +120,7 @@ class SparseDesign(Design):
         return Moments(mean - self.shift, np.maximum(variance, 0.0), covariance)
 
     def fits(self, n_numbers: int) -> bool:
-        """Whether a work array has at most as many numbers as X stores, or takes at most 32 MiB."""
+        """Whether a dense array of `n_numbers` has at most as many numbers as X stores, or at most 32 MiB."""
         return n_numbers <= max(SMALL, self.X.nnz)
 
     def take(self, columns: Indices) -> "SparseDesign":
@@ -133,7 +130,7 @@ class SparseDesign(Design):
         return SparseDesign(self.X[rows], self.fit_intercept, self.shift)
 
     def standardized(self, mean: Vector, spread: Vector) -> "SparseDesign":
-        """Divide the stored entries by the spread; subtract the mean implicitly, so that X stays sparse."""
+        """Return (X - mean) / spread; mean / spread becomes part of `shift`, so that X stays sparse."""
         X = self.X.astype(np.float64)
         X.data /= spread[X.indices]
         standardized = SparseDesign(X, self.fit_intercept, (mean + self.shift) / spread)

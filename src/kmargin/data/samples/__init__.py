@@ -13,20 +13,20 @@ from kmargin.core.problem import BinaryProblem
 from kmargin.core.scaling import Scaling
 from kmargin.solvers import Solution
 
-ModelAt = Callable[[int, int], Any]  # returns the model for given positions in the grids of C and k
+ModelAt = Callable[[int, int], Any]  # takes the positions of C and k in their grids, returns the model
 
 
 class Designs:
-    """Makes the binary problems of one data set, with standardised columns if there is a scaling."""
+    """Makes the binary problems of one data set, with standardised columns if `scaling` is not None."""
 
     stays_here = False  # whether the problems cannot be sent to other processes
-    default_n_jobs: int | None = None  # how many problems to solve at once if `n_jobs` is None
+    default_n_jobs: int | None = None  # how many problems are solved at once if `n_jobs` is None
     dtype: Any  # the dtype of the data and of the fitted coefficients
     fit_intercept: bool
     scaling: Scaling | None
 
     def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[BinaryProblem, list[float]]:
-        """Return the binary problem of two classes, with the ridge for Cs[0], and the ridges for all Cs."""
+        """Return the binary problem of two classes, with the ridge for Cs[0], and the ridge of each C."""
         raise NotImplementedError
 
     def restore(self, solution: Solution) -> Solution:
@@ -37,7 +37,7 @@ class Designs:
         return replace(solution, coef=coef, intercept=intercept)
 
     def stop(self) -> None:
-        """Cancel requests that run in the background; called when a fit has failed or was interrupted."""
+        """Cancel computations that run in the background; called when a fit has failed or was interrupted."""
 
 
 class Given(NamedTuple):
@@ -51,9 +51,9 @@ class Given(NamedTuple):
 class Samples(ABC):
     """Labelled data that have been checked: arrays in memory or on a device, or dask collections."""
 
-    X: Any  # an object with the `shape` and the `dtype` of the data, whether array or blocks of rows
+    X: Any  # features as an array, a sparse matrix or `Blocks`; has a `shape` and a `dtype`
     classes: np.ndarray
-    given_classes: Any = None  # the classes as an array of the library of y, if y is not a NumPy array
+    given_classes: Any = None  # if X is on a device, the classes as an array of y's library
     space: Space = HOST  # the array library and device that the fitted attributes will have
 
     @abstractmethod
@@ -67,8 +67,11 @@ class Samples(ABC):
 
     @abstractmethod
     def unit_variance_scaling(self, fit_intercept: bool) -> Scaling:
-        """The scaling of features to mean 0 and variance 1; a row of weight 2 counts like two rows."""
+        """The scaling of features to mean 0 and variance 1; a row of sample weight 2 counts like two rows."""
 
     @abstractmethod
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> Any:
-        """Return the folds of `model.cv`; `blueprint` has all parameters of the model except k and C."""
+        """Return the folds that `model.cv` defines; they make training sets, and score and calibrate models.
+
+        `blueprint` has all parameters of the model except k and C. If `weighted`, scores use sample weights.
+        """

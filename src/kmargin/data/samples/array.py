@@ -31,14 +31,16 @@ from kmargin.model_selection.scores import Fold, effective_number, make_folds, m
 
 
 class ArrayFolds:
-    """Folds of arrays in memory or on a device.
+    """Folds of arrays in memory or on a device: their training samples, their scores, and calibrations.
 
     Parameters
     ----------
+    blueprint : LinearBlueprint or KernelBlueprint
+        All parameters of the model except k and C.
     samples : ArraySamples or DeviceSamples
         The rows of all folds.
     known : ArraySamples
-        The classes and weights of the rows, in memory even if `samples` are on a device.
+        The same rows with their classes and weights in memory, even if `samples` are on a device.
     scorer : callable or None
         A scikit-learn scorer; None means accuracy.
     weighted : bool
@@ -46,7 +48,7 @@ class ArrayFolds:
     groups : ndarray or None
         The group of each row of the user's X; with groups, standard errors count groups instead of rows.
     prepare : function or None
-        Called with the training rows of a fold and their weights; returns a function that transforms rows.
+        Takes the training rows of a fold and their weights; returns a function that transforms rows.
     """
 
     def __init__(
@@ -64,9 +66,9 @@ class ArrayFolds:
         self.blueprint, self.samples, self.known, self.folds = blueprint, samples, known, folds
         self.scorer, self.weighted, self.prepare = scorer, weighted, prepare
         self.multi_class: str = blueprint.multi_class
-        self._prepared: dict[int, Any] = {}  # what `prepare` returned, by the number of the fold
+        self._prepared: dict[int, Any] = {}  # what `prepare` returned for each fold, by its index
         tested = np.unique(np.concatenate([fold.test for fold in folds]))
-        # the number of distinct rows in all test sets, or their effective number if scores are weighted
+        # how many distinct rows, or groups, the folds test; an effective number if there are weights
         self.n_tested = effective_number(
             known.repeats[tested] if weighted else None,
             len(tested),
@@ -78,7 +80,7 @@ class ArrayFolds:
         return len(self.folds)
 
     def parts(self) -> Iterator[Any]:
-        """Yield the training samples of each fold."""
+        """Yield the training samples of each fold, transformed by `prepare` if there is one."""
         for number, fold in enumerate(self.folds):
             part = self.blueprint.part(self.samples, fold.train)
             if self.prepare is not None:
@@ -88,13 +90,13 @@ class ArrayFolds:
             yield part
 
     def inputs(self, number: int) -> Any:
-        """Return the test rows of a fold, transformed by `prepare` if there is one."""
+        """Return the test rows of fold `number`, transformed by `prepare` if there is one."""
         fold = self.folds[number]
         X = self.blueprint.inputs(self.samples, fold.test, fold.train)
         return X if self.prepare is None else self._prepared[number](X)
 
     def score(self, number: int, fit: Any, shape: tuple[int, int], model_at: ModelAt) -> Matrix:
-        """Return the scores of the models of fold `number` on its test rows, for every C and k.
+        """Return the scores of a fold's models on its test rows; `shape` is (number of Cs, number of ks).
 
         `fit` has the models' decision functions; `model_at` makes an estimator if the scorer needs one.
         """
@@ -116,11 +118,11 @@ class ArrayFolds:
         return scores
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Return probability calibrations, fitted to decision values of the test rows of the folds.
+        """Return maps from decision values to probabilities, fitted to the test rows of the folds.
 
-        There is one calibration for each entry of `left_out`: the index of a fold whose test rows it does not
-        use, or None to use all folds. `decisions` has the decision function of each fold. A row that several
-        folds test is used several times; its weight is divided among these uses.
+        There is one map for each entry of `left_out`: the index of a fold whose test rows it does not use, or
+        None to use all folds. `decisions` has the decision function of each fold. A row that several folds
+        test is used several times; its weight is divided among these uses.
         """
         folds, known = self.folds, self.known
         by_fold = [to_host(decide(self.inputs(number))) for number, decide in enumerate(decisions)]
@@ -165,7 +167,10 @@ class HostPredictions:
 def split_rows(
     model: Any, blueprint: Any, samples: Any, known: Any, given: Given, weighted: bool
 ) -> ArrayFolds:
-    """Make the folds that the parameters `cv`, `repeats` and `random_state` of an estimator define."""
+    """Make the folds that the parameters `cv`, `repeats` and `random_state` of an estimator define.
+
+    `given` has the X, y and groups to be split. For the other arguments see `ArrayFolds`.
+    """
     X, y, groups = given
     y, groups = to_host(y), None if groups is None else np.asarray(to_host(groups))
     splitters = make_splitters(model.cv, model.repeats, model._fold_seed(), y, groups)
@@ -179,7 +184,7 @@ def split_rows(
     return ArrayFolds(blueprint, samples, known, folds, scorer, weighted=weighted, groups=groups)
 
 
-# An array with one of these values of `dtype.kind` (booleans, integers, text) surely holds class labels.
+# Values of `dtype.kind` (booleans, integers, text) for which y is taken as class labels without a check.
 PLAIN = "biuU"
 
 
@@ -223,7 +228,7 @@ class ArraySamples(Samples):
         return replace(self, X=UncopiedRows(self.X)).restricted_to(rows)
 
     def to_decide(self, rows: Indices) -> Any:
-        """Select rows of X for a prediction."""
+        """Return the rows of X with the indices `rows`, for a prediction."""
         return self.X[rows]
 
     def folds(self, model: Any, blueprint: Any, given: Given, weighted: bool) -> ArrayFolds:
@@ -241,7 +246,7 @@ class ArrayDesigns(Designs):
         self.X, self.codes, self.weights = samples.X, samples.codes, samples.weights
         self.dtype, self.fit_intercept = samples.X.dtype, fit_intercept
         self.scaling = samples.unit_variance_scaling(fit_intercept) if standardize else None
-        self.whole: Design | None = None  # the design of all rows, once it has been made
+        self.whole: Design | None = None  # the design of all rows, once it was made for one versus rest
 
     def problem(self, pair: Pair, Cs: Sequence[float]) -> tuple[ArrayProblem, list[float]]:
         rows, y = label_rows(self.codes, pair)
@@ -250,7 +255,7 @@ class ArrayDesigns(Designs):
         return ArrayProblem(self.design(pair, rows), y, weights, lams[0]), lams
 
     def design(self, pair: Pair, rows: Indices | None) -> Design:
-        """Return the design of a binary problem, whose rows are `rows`, or all rows if that is None."""
+        """Return the matrix X of a binary problem, as a `Design`; its rows are `rows` (None means all)."""
         if rows is None and self.whole is not None:
             return self.whole
         design = make_design(self.X if rows is None else self.X[rows], self.fit_intercept)
@@ -266,7 +271,7 @@ class ArrayDesigns(Designs):
 
 
 def read_samples(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> ArraySamples:
-    """Check y and the weights, encode the classes and drop rows of weight 0; X must be checked before."""
+    """Check y and the weights, encode y, leave out rows of weight 0; X must have been checked before."""
     y = np.asarray(y)
     y = y if y.ndim == 1 else column_or_1d(y, warn=True)
     are_labels = y.dtype.kind in PLAIN

@@ -29,11 +29,11 @@ from kmargin.solvers.solver import Solver
 
 @dataclass(frozen=True)
 class BlockSamples(Samples):
-    """Labelled samples in blocks; class codes and sample weights are stored with each block."""
+    """Labelled samples in blocks of rows; each block stores X, class codes and sample weights of its rows."""
 
     X: Blocks
     classes: np.ndarray
-    class_weight: Vector
+    class_weight: Vector  # for each class, the factor by which sample weights are multiplied
     part: Part | None = None  # the training rows of a fold; None means all rows
 
     def designs(self, fit_intercept: bool, standardize: bool = False) -> "BlockDesigns":
@@ -82,13 +82,11 @@ N_FOLDS = 5  # the number of folds for cv=None, as in scikit-learn
 
 
 class FoldsInBlocks:
-    """Folds of data in blocks, which divide the rows of each block or consist of whole blocks.
+    """Folds of data in blocks, with the methods of `ArrayFolds`, the folds of arrays in memory.
 
-    The methods are those of `ArrayFolds`, the folds of arrays in memory.
-
-    Models are scored by confusion matrices, which are sums over the blocks. The scorer gets one sample for
-    each pair of true and predicted class, with the entry of the confusion matrix as its weight. It must
-    therefore accept sample weights, and need only predicted classes.
+    A fold has some rows of each block, or whole blocks. Models are scored by confusion matrices, which are
+    sums over the blocks: the scorer gets one sample for each pair of true and predicted class, with the entry
+    of the matrix as its weight. It must therefore accept sample weights, and use only predicted classes.
     """
 
     def __init__(self, model: Any, samples: BlockSamples, weighted: bool) -> None:
@@ -157,9 +155,9 @@ class FoldsInBlocks:
         return np.array([self._score(confusion) for confusion in counts]).reshape(shape)
 
     def calibrate(self, decisions: Sequence[Any], left_out: Sequence[int | None]) -> list[Calibration]:
-        """Return a probability calibration for each entry of `left_out`, a fold not to use (None: use all).
+        """Return a map from decision values to probabilities for each entry of `left_out`.
 
-        It is fitted by Newton's method, with sums over the blocks, to the folds of the first repeat of `cv`.
+        Map i is fitted to the test rows of all folds of the first repeat except the fold left_out[i], if any.
         """
         used = np.unique(np.concatenate([of.used for of in decisions]))
         calibrations = []
@@ -198,7 +196,7 @@ class FoldsInBlocks:
 
 
 class CountedPredictions(ClassifierMixin, BaseEstimator):
-    """Passes known predictions to scorers: X holds predicted class codes, `predict` returns the classes."""
+    """A classifier that gives scorers known predictions: X has class codes, `predict` returns the classes."""
 
     def __init__(self, classes: np.ndarray | None = None) -> None:
         self.classes = classes
@@ -214,7 +212,7 @@ class CountedPredictions(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class DeviceSamples(BlockSamples):
-    """Labelled samples on a device, in one block."""
+    """Labelled samples on a device, such as a GPU, in one block."""
 
     X: LocalBlocks
     given_classes: Any = None
@@ -237,7 +235,7 @@ class DeviceSamples(BlockSamples):
         return self.space.xp.take(self.block.X, self.space.put(rows), axis=0)
 
     def at_hand(self) -> ArraySamples:
-        """Copy class codes and weights to main memory, but not X."""
+        """Return the class codes and the weights in main memory, as samples without X, to make folds."""
         codes, repeats = self.space.bring(self.block.codes), self.space.bring(self.block.repeats)
         kept = np.arange(len(codes)) if self.kept is None else self.space.bring(self.kept)
         weights = repeats * self.class_weight[codes]
@@ -253,7 +251,7 @@ def detach(array: Any) -> Any:
 
 
 def follow(X: Any, *others: Any) -> list[Any]:
-    """Move labels and weights to the device of X; text labels stay in main memory."""
+    """Return `others` (labels, weights or None) on the device of X; text labels stay in main memory."""
     space = space_of(X)
     arrays = [array if array is None or is_foreign(array) else np.asarray(array) for array in others]
     stays = [a is None or (isinstance(a, np.ndarray) and a.dtype.kind not in "biuf") for a in arrays]
@@ -261,10 +259,7 @@ def follow(X: Any, *others: Any) -> list[Any]:
 
 
 def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> DeviceSamples:
-    """Return labelled samples on the device of X, after checks of y and weights, without rows of weight 0.
-
-    X and y have passed scikit-learn's checks. `given_classes` of the result is an array of the library of y.
-    """
+    """Check y and the weights; return labelled samples on the device of X, without rows of weight 0."""
     space = space_of(X)
     check_classification_targets(y)
     labels, codes = space_of(y).xp.unique_inverse(y) if is_foreign(y) else np.unique(y, return_inverse=True)
@@ -281,7 +276,11 @@ def read_device(X: Any, y: Any, sample_weight: Any, class_weight: Any) -> Device
 
 
 def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices, totals: Vector) -> Vector:
-    """Return the factor of `class_weight` for each class; raise ValueError if weights vanish or overflow."""
+    """Return the factor by which `class_weight` multiplies the sample weights of each class.
+
+    `counts` has the number of rows of each class, `totals` the sum of their sample weights. Raises ValueError
+    if the product of total and factor is 0 for a class, or if the sum of these products overflows.
+    """
     factors = validation.class_factors(class_weight, classes, counts)
     validation.check_classes(classes, totals * factors)
     check_finite_weight(float(np.sum(totals * factors)))
@@ -289,7 +288,7 @@ def check_class_factors(class_weight: Any, classes: np.ndarray, counts: Indices,
 
 
 def _per_class(space: Space, codes: Any, repeats: Any, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of rows of each class, and the sum of their weights."""
+    """Return the number of rows of each class, and the sum of their sample weights."""
     sums = []
     for code in range(n_classes):
         inside = codes == code
@@ -304,13 +303,13 @@ def _take(space: Space, rows: Any, *arrays: Any) -> tuple[Any, ...]:
 
 
 def read_dask(X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> BlockSamples:
-    """Check dask collections and, in one pass, all their blocks; encode the classes; return the samples."""
+    """Return labelled samples of dask collections; their types, and in one pass their data, are checked."""
     if not solver.takes_sparse:
         raise ValueError(
             'solver="mm" works with the singular vectors of X, which are as large as X and cannot be '
             'computed block by block: with dask use solver="exchange" or solver="sd".'
         )
-    from kmargin.data.blocks.dask_blocks import load_blocks  # imports dask
+    from kmargin.data.blocks.dask_blocks import load_blocks  # here because this needs dask, an optional extra
 
     X, y, sample_weight = check_collections(X, y, sample_weight, "fit")
     blocks = load_blocks([X, y] if sample_weight is None else [X, y, sample_weight], check_features(X))

@@ -20,10 +20,8 @@ from kmargin.data.samples.array import read_samples
 from kmargin.data.samples.blocks import detach, follow, read_device
 from kmargin.solvers.solver import Solver
 
-# `BinaryDecisions` returns decision values of X, with a column for each binary classifier; `ToProbabilities`
-# converts such values, as a NumPy array, to probabilities.
-BinaryDecisions: TypeAlias = Callable[[Any], Matrix]
-ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]
+BinaryDecisions: TypeAlias = Callable[[Any], Matrix]  # X -> decision values, a column per classifier
+ToProbabilities: TypeAlias = Callable[[Matrix], Matrix]  # decision values -> probabilities, in NumPy
 
 
 class Inputs(NamedTuple):
@@ -53,7 +51,7 @@ class Inputs(NamedTuple):
         return self._convert(machines, partial(on_host, to_probabilities), n_classes)
 
     def _convert(self, machines: BinaryDecisions, convert: ToProbabilities, n_columns: int | None) -> Any:
-        """Return `convert` of the decision values of X: `n_columns` columns, or one dimension if None."""
+        """Return `convert(machines(X))`, with `n_columns` columns, or with one dimension if that is None."""
         if self.dtype is None:
             return convert(machines(self.X))
         of_rows = partial(dask_input.decide_block, machines, convert, self.dtype)
@@ -69,14 +67,14 @@ def on_host(function: Callable[[Matrix], Matrix], array: Any) -> Any:
 class Checks(NamedTuple):
     """The functions with which an estimator checks its input."""
 
-    array: Callable[..., Any]  # scikit-learn's `validate_data` for arrays X, or X and y
+    array: Callable[..., Any]  # checks X, or X and y, by scikit-learn's `validate_data`, unless they are dask
     columns: Callable[[Any], np.dtype]  # checks the columns of dask collections; returns their dtype
 
 
 def read(checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver) -> Samples:
     """Check X, y and the weights, and return labelled samples that stay where X is."""
     if is_dask(X, y, sample_weight):
-        from kmargin.data.samples.blocks import read_dask  # imports dask, which is optional
+        from kmargin.data.samples.blocks import read_dask  # needs dask, which is optional
 
         samples = read_dask(X, y, sample_weight, class_weight, solver)
         checks.columns(X)
@@ -100,7 +98,7 @@ def device_space(X: Any) -> Space | None:
 def read_into_memory(
     checks: Checks, X: Any, y: Any, sample_weight: Any, class_weight: Any, solver: Solver, who: str
 ) -> Any:
-    """Check X, y and the weights for an estimator with a kernel, which needs arrays in main memory."""
+    """Return labelled samples for the kernel estimator `who`; raise TypeError unless X is in main memory."""
     space = device_space(X)
     if space is not None:
         raise TypeError(
@@ -143,7 +141,7 @@ def refuse_text(X: Any) -> Iterator[None]:
 
 
 def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
-    """Return the data for a splitter; raise ValueError for groups of a dask collection."""
+    """Return X, y and groups for scikit-learn's splitters; raise ValueError if dask data have groups."""
     if not is_dask(X, y, sample_weight):
         return Given(*indexable(X, y, groups))
     if groups is not None:
@@ -155,7 +153,7 @@ def read_for_folds(X: Any, y: Any, sample_weight: Any, groups: Any) -> Given:
 
 
 def refuse_blocks(X: Any, y: Any, who: str) -> None:
-    """Raise TypeError if X or y is a dask collection."""
+    """Raise TypeError, with the name `who` of the caller, if X or y is a dask collection."""
     if is_dask(X, y):
         raise TypeError(
             f"{who} splits rows by their indices, which dask collections do not have. Give X and y in memory "
@@ -164,7 +162,7 @@ def refuse_blocks(X: Any, y: Any, who: str) -> None:
 
 
 def read_inputs(checks: Checks, X: Any, method: str, reference: Any) -> Inputs:
-    """Check the X given to `method`, such as predict; it must be on the device of the fitted `reference`."""
+    """Check the X given to `method`, such as predict; it must be on the device of the array `reference`."""
     if is_dask(X):
         return Inputs(X, checks.columns(X))
     space = device_space(X)
@@ -192,7 +190,10 @@ def select_columns(
     method: str,
     reference: Any,
 ) -> Any:
-    """Select columns of X of any type; `select_in_memory` does so for data that are in main memory."""
+    """Return the columns of X at the indices `columns`, or `select_in_memory(X)` if X is in main memory.
+
+    Raises ValueError, with the name `method`, if X is not on the device of the fitted array `reference`.
+    """
     if is_dask(X):
         checks.columns(X)
         return X.iloc[:, columns] if hasattr(X, "columns") else X[:, columns]
@@ -212,7 +213,10 @@ def add_columns(
     method: str,
     reference: Any,
 ) -> Any:
-    """Return a matrix with `n_features` columns: the columns of X at the indices `columns`, 0 elsewhere."""
+    """Return a matrix with X[:, j] as column columns[j], 0 elsewhere; `add_to_sparse(X)` if X is sparse.
+
+    Raises ValueError, with the name `method`, if X is not on the device of the fitted array `reference`.
+    """
     n_given = np.shape(X)[1] if len(np.shape(X)) == 2 else None
     if n_given != len(columns):
         raise ValueError(
@@ -229,7 +233,7 @@ def add_columns(
 
 
 def accuracy(predict: Callable[[Any], Any], X: Any, y: Any, sample_weight: Any) -> float:
-    """Return the weighted share of rows whose class is predicted correctly."""
+    """Return the accuracy: the weighted proportion of rows whose class is predicted correctly."""
     if is_dask(X, y, sample_weight):
         return dask_input.accuracy(X, y, sample_weight, predict)
     if device_space(X) is not None:

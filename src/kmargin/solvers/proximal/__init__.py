@@ -1,5 +1,5 @@
-"""The paper's proximal distance algorithms: MM, SD and the annealing of rho around them.
+"""The paper's proximal distance algorithms: MM, SD and the annealing, which repeats them for growing rho.
 
-`penalised` has the objective f_rho and its surrogate, `reference` the paper's Algorithms 1, 2 and 3 line by
-line, `compiled` fast loops that take the same steps, and `anneal` the solver classes.
+`penalised` has their objective f_rho (loss, ridge, and the squared distance to the sparse set times rho),
+`reference` Algorithms 1 to 3 line by line, `compiled` faster loops of the same steps, `anneal` the solvers.
 """

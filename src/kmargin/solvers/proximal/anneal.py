@@ -28,11 +28,11 @@ from kmargin.solvers.solver import (
     univariate_start,
 )
 
-# The tolerances of MM and SD are absolute and meant for entries of X of order one. If the typical entry of X
-# is outside this range, X is rescaled.
+# The tolerances of MM and SD are absolute numbers, which suit entries of X of order one. X is rescaled if its
+# typical entry (the median of the root mean squares of its columns) is outside this range.
 ORDER_ONE = (1e-6, 1e6)
 
-# The section on parameters that the docstrings of MM and SD share.
+# The section "Parameters", which the docstrings of MM and SD share.
 PARAMETERS = """
     Parameters
     ----------
@@ -71,25 +71,24 @@ PARAMETERS = """
         coefficients were returned.
 """
 
-
-# The values that some options may have.
+# The options of MM and SD that are strings, and the values that each of them may have.
 CHOICES = {"trace": ("outer", "steps"), "start": ("univariate", "normal"), "ending": ("best", "projection")}
 
 
 def is_one_of(value: object, choices: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether a value is one of the choices, and the choices in words, for `check_options`."""
+    """Return whether `value` is one of `choices`, and the choices as text for an error message."""
     return isinstance(value, str) and value in choices, " or ".join(map(repr, choices))
 
 
 def is_schedule(values: Any) -> bool:
-    """Whether `values` is a one-dimensional collection of at least one number, all positive and finite."""
+    """Whether `values` is one-dimensional and not empty, and all its entries are positive finite numbers."""
     if not isinstance(values, Collection) or getattr(values, "ndim", 1) != 1:
         return False
     return len(values) > 0 and all(is_number(value, above=0) for value in values)
 
 
 class ProximalDistance(Solver):
-    """The base class of MM and SD: raise rho from `rho_start` upwards, and minimise f_rho at each value."""
+    """Base class of MM and SD, which minimise loss + ridge + rho * (distance penalty) for growing rho."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class ProximalDistance(Solver):
         self.start = start
         self.ending = ending
 
-    __init__.__qualname__ = "MM or SD"  # in the message about an unknown argument
+    __init__.__qualname__ = "MM or SD"  # the name in Python's error message about an unknown argument
 
     def check(self) -> None:
         tolerance = "a number >= 0 to compare squared quantities with, such as 1e-6"
@@ -153,7 +152,7 @@ class ProximalDistance(Solver):
             places = np.searchsorted(columns, units.columns)
             own_units = replace(units, columns=places, signs=units.signs[columns])
             own = Problem(tuple(change_designs(own.binary, lambda design: design.take(columns))), own_units)
-        for row in lams:  # MM computes only one SVD, which the design caches, unless X is rescaled
+        for row in lams:  # X caches its SVD, so MM computes one for all ridges, unless X has to be rescaled
             for solutions in self._anneal_path(own.with_ridges(row).binary, own.units, ks, rng):
                 found = tuple(
                     replace(one, support=columns[one.support], n_features=units.n_features)
@@ -164,7 +163,7 @@ class ProximalDistance(Solver):
     def _anneal_path(
         self, problems: Sequence[BinaryProblem], units: Units, ks: Sequence[int], rng: np.random.Generator
     ) -> Iterator[tuple[Solution, ...]]:
-        """Yield solutions for each k, started from those for the previous k; all columns must be in units."""
+        """For each k, yield solutions, started from those for the k before; each column must be in a unit."""
         alone = tuple(bare_solution(problem, Status.CONVERGED) for problem in problems)
         if any(problem.lam > STRONGEST_RIDGE for problem in problems):
             yield from (alone for _ in ks)
@@ -195,7 +194,7 @@ class ProximalDistance(Solver):
     def _anneal(
         self, problem: PenalisedProblem, descend: Descend, beta: Matrix
     ) -> tuple[Matrix, Status, tuple[OuterRecord, ...]]:
-        """Run Algorithm 3 for one k from beta; for k = 0 return the optimal intercepts."""
+        """Run Algorithm 3, the loop over rho; return the last beta, why it stopped, a record for each rho."""
         if problem.k == 0:
             return np.array([intercept_only(one) for one in problem.problems]), Status.CONVERGED, ()
         gtol = self._gtol(problem)
@@ -204,17 +203,17 @@ class ProximalDistance(Solver):
         )
 
     def _schedule(self) -> list[float]:
-        """The values of rho, in the order in which they are used."""
+        """Return the values of rho (the factor of the distance penalty) in the order of their use."""
         if self.rhos is not None:
             return [float(rho) for rho in self.rhos]
         return [self.rho_start * self.rho_growth**i for i in range(self.max_outer)]
 
     def _gtol(self, problem: PenalisedProblem) -> float:
-        """The tolerance of the squared gradient norm: `gtol`, or less if S_k contains every beta.
+        """Return the tolerance of the squared gradient norm: `gtol`, or less without a distance penalty.
 
-        In that case there is only one inner loop, which has to be precise. If lam > 0 and there is no
-        intercept, a squared gradient norm of 2 lam `gtol` certifies an objective within `gtol` of the
-        minimum. A tenth of that is used because the intercept has no ridge.
+        If S_k contains every beta, there is one inner loop, which must be precise. With a ridge lam > 0 and
+        no intercept, a squared gradient norm of 2 lam `gtol` proves that the objective is within `gtol` of
+        its minimum. A tenth of that is used, because an intercept has no ridge.
         """
         lam = min(one.lam for one in problem.problems)
         if not problem.keeps_all or lam == 0:
@@ -222,7 +221,7 @@ class ProximalDistance(Solver):
         return self.gtol * float(np.clip(lam / 5, 1e-8, 1.0))
 
     def _descent(self, problem: PenalisedProblem) -> Descend:
-        """Return the inner loop, which minimises f_rho for one rho: the compiled one if that is possible."""
+        """Return the loop that minimises the penalised objective for one rho, compiled if possible."""
         in_memory = len(problem.in_memory) == len(problem.problems)
         if self.trace == "steps" and not in_memory:
             raise ValueError(
@@ -233,7 +232,7 @@ class ProximalDistance(Solver):
         return compiled or self._readable_descent(problem)
 
     def _readable_descent(self, problem: PenalisedProblem) -> Descend:
-        """Return the inner loop `reference.descend` with the options of this solver."""
+        """Return the inner loop that is not compiled (`reference.descend`), with this solver's options."""
         step, record_steps = self._step(problem), self.trace == "steps"
         return lambda problem, beta, rho, gtol: reference.descend(
             problem, step, beta, rho, gtol=gtol, max_inner=self.max_inner, delay=self.delay,
@@ -241,15 +240,15 @@ class ProximalDistance(Solver):
         )  # fmt: skip
 
     def _step(self, problem: PenalisedProblem) -> Step:
-        """Return the function that takes a step of Algorithm 1 (MM) or 2 (SD) of the paper."""
+        """Return the function that computes the next iterate: Algorithm 1 (MM) or 2 (SD) of the paper."""
         raise NotImplementedError
 
     def _compiled(self, problem: PenalisedProblem) -> Descend | None:
-        """Return the compiled inner loop, or None if there is none for the data of this problem."""
+        """Return the compiled inner loop, or None if there is none for the kind of X of this problem."""
         raise NotImplementedError
 
     def _polish(self, problem: Problem, solutions: tuple[Solution, ...]) -> tuple[Solution, ...]:
-        """Improve solutions by the exchange solver; the trace stays that of MM or SD."""
+        """Improve the solutions by swapping features (solver `Exchange`), but keep the trace of MM or SD."""
         return tuple(
             new if new is old else replace(new, n_iter=old.n_iter + new.n_iter, trace=old.trace)
             for new, old in zip(Exchange().improve(problem, solutions), solutions, strict=True)
@@ -323,11 +322,11 @@ class SD(ProximalDistance):
 
 
 def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[BinaryProblem]]:
-    """Return the scale that the columns of X are divided by, and the rescaled problems.
+    """Return the divisor of all columns of X (or one of each column), and the problems with X so divided.
 
-    If the typical entry of X is outside ORDER_ONE, X is divided by the nearest power of two. Columns whose
-    squares would overflow are divided by a power of two of their own. A column has the same scale in all
-    binary problems, the largest one needed, because units are compared by their norms over all problems.
+    If the typical entry of X is outside ORDER_ONE, X is divided by the nearest power of two, and the ridges
+    by its square. Columns that are still extremely large are then divided by powers of two of their own. All
+    binary problems use the same divisors, since units are compared by their norms over all problems.
     """
     typical = float(np.median([typical_entry(problem) for problem in problems]))
     scale = 1.0 if ORDER_ONE[0] <= typical <= ORDER_ONE[1] else float(power_of_two(typical))
@@ -346,12 +345,12 @@ def rescale(problems: Sequence[BinaryProblem]) -> tuple[float | Vector, list[Bin
 
 
 def divide_columns(problems: Sequence[BinaryProblem], scales: Vector) -> list[BinaryProblem]:
-    """Return the problems with each column divided by its scale."""
+    """Return the problems with each column of X divided by its entry of `scales`, and unchanged ridges."""
     return change_designs(problems, lambda design: design.standardized(np.zeros_like(scales), scales))
 
 
 def change_designs(problems: Sequence[BinaryProblem], change: Callable[[Any], Any]) -> list[BinaryProblem]:
-    """Return the problems with `change` applied to their designs, once to a design that several share."""
+    """Return the problems with change(X) in place of X; an X that several problems share is changed once."""
     changed = {id(design): change(design) for design in {id(p.design): p.design for p in problems}.values()}
     return [replace(problem, design=changed[id(problem.design)]) for problem in problems]
 
@@ -365,9 +364,9 @@ def projected_solution(
     status: Status,
     trace: tuple[OuterRecord, ...],
 ) -> Solution:
-    """Return the solution for the original columns from `beta`, the projection of the last iterate `found`.
+    """Turn `beta`, the projection of the last iterate `found` onto S_k, into a solution of `problem`.
 
-    `beta` and `found` are parameters of the problem `scaled`, whose columns have been divided by `scale`.
+    `beta` and `found` are parameters of `scaled`: the same problem with the columns of X divided by `scale`.
     """
     original = beta.copy()
     problem.coefficients(original)[:] /= scale
@@ -390,10 +389,10 @@ def best_ending(
     support: Indices,
     signs: Vector | None,
 ) -> Solution:
-    """Return the solution of lowest objective: `projected`, its refit, or `alone`, the intercept alone.
+    """Return the solution with the lowest objective: `projected`, its refit, or `alone`, the intercept alone.
 
-    The refit is on the columns `support`. `signs` has the required sign of the coefficient of each column, 0
-    for either.
+    `projected` is the last iterate projected onto S_k. The refit minimises the objective over coefficients of
+    the columns `support`. `signs` has the required sign of each column of X, 0 if both are allowed.
     """
     coef, intercept = projected.dense_coef()[support], projected.intercept
     if not np.isfinite(projected.objective):

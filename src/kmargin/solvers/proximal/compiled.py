@@ -1,8 +1,8 @@
 """The compiled inner loops of MM and SD, each of which minimises f_rho for one rho.
 
-The loops take the same steps as `reference.descend` with `MMStep` and `sd_step`. They are faster because
-decision values (and in MM the coordinates V'beta, where V are right singular vectors of X) are linear in beta
-and are updated, not computed anew. An iteration has one product with X (or V) and one with the transpose.
+f_rho is loss + ridge + b_sq/2 times the squared distance to the sparse set S_k, where b_sq = rho/(p-k+1). The
+loops take the steps of `reference.descend` with `MMStep` or `sd_step`, but faster: decision values (SD) and
+the coordinates V'beta with right singular vectors V of X (MM) are updated, not computed anew from beta.
 """
 
 from collections.abc import Sequence
@@ -22,38 +22,38 @@ from kmargin.data.design.sparse import csr_slopes, csr_times
 from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.proximal.reference import FRICTION, Descend, Descent
 
-# SD computes the decision values anew after this many updates, so that rounding errors do not accumulate.
+# SD updates its decision values, and computes them anew after this many steps to remove rounding errors.
 REFRESH_EVERY = 256
 
-# The k units of largest norm are first sought among those with a squared norm above this fraction of the k-th
-# largest one in the previous iteration. If there are fewer than k, another pass searches all units.
+# The projection first seeks the k units (features or groups) of largest norm among those with a squared norm
+# of at least this fraction of the k-th largest in the previous step. If fewer than k exist, it searches all.
 THRESHOLD_FRACTION = 0.25
 
 
 class StackedRows(NamedTuple):
-    """The labels, weights and margins of all binary problems, one problem after the other."""
+    """Labels y, weights and margins of all binary problems, concatenated, and the places of their rows."""
 
-    design: Indices  # for each problem, the index of its design among the distinct designs
-    first: Indices  # for each problem, its first row in the stacked designs
-    ends: Indices  # problem m has the entries ends[m]:ends[m + 1] of y, weights and targets
+    design: Indices  # for each binary problem, the index of its matrix X among the distinct matrices
+    first: Indices  # for each binary problem, its first row in the stack of all X (in MM, of all U)
+    ends: Indices  # binary problem m has the entries ends[m]:ends[m + 1] of y, weights and targets
     y: Vector
-    weights: Vector  # sample weights
-    targets: Vector  # the margins of the rows; in MM multiplied by the square roots of the weights
-    lam: Vector  # the ridge of each problem
+    weights: Vector  # sample weights, whose mean is 1 in each binary problem
+    targets: Vector  # the margin of each row; in MM it is multiplied by the square root of the row's weight
+    lam: Vector  # the ridge of each binary problem
 
 
 class SharedUnits(NamedTuple):
     """The units that k counts (features or groups), as arrays for compiled code."""
 
-    unit_of: Indices  # the unit of each column; n_units for a column of no unit
+    unit_of: Indices  # the index of the unit of each column; the number of units for a column of no unit
     plain: bool  # whether each column is a unit, no unit must be kept, and all signs are allowed
-    fixed: Flags  # whether each unit must be kept, then False for the columns of no unit
-    signs: Vector  # the required sign of each column's coefficient; 0 for either
-    keeps_all: bool  # whether S_k contains every beta
+    fixed: Flags  # whether each unit must be kept; the last entry, False, stands for columns of no unit
+    signs: Vector  # the required sign of each column's coefficient, 1 or -1; 0 if both signs are allowed
+    keeps_all: bool  # whether S_k contains every beta, so that projections change nothing
 
 
 def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend:
-    """Return the compiled inner loop of MM. One SVD of each distinct design serves every rho and k."""
+    """Return the compiled inner loop of MM; the SVDs computed here, one for each X, serve every rho and k."""
     svds = [one.design.thin_svd(one.weights) for one in problem.in_memory]
     distinct, which = index_distinct(svds)
     ranks = np.array([len(svd.s) for svd in distinct])
@@ -80,7 +80,7 @@ def mm_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend
 
 
 def sd_descent(problem: PenalisedProblem, max_inner: int, delay: int) -> Descend | None:
-    """Return the compiled inner loop of SD, or None if there is none for these data.
+    """Return the compiled inner loop of SD, or None if there is none for the matrices X of the problem.
 
     There is none if X is not stored (a kernel matrix that is computed in tiles), or if binary problems have
     different sparse matrices.
@@ -127,12 +127,12 @@ def gather_units(problem: PenalisedProblem) -> SharedUnits:
 
 
 class Work(NamedTuple):
-    """Work arrays of `project_units`; `values` and `candidates` are those of `select_largest`."""
+    """Scratch arrays of `project_units`, which passes `values` and `candidates` on to `select_largest`."""
 
-    norms: Vector  # the squared norm of each unit, then of the columns of no unit
+    norms: Vector  # the squared norm of each unit's coefficients; the last entry is for columns of no unit
     values: Vector
     candidates: Indices
-    kept: Indices  # the k units with the largest norms
+    kept: Indices  # the indices of the k units that the projection keeps, those with the largest norms
 
 
 def make_work(problem: PenalisedProblem) -> Work:
@@ -142,7 +142,7 @@ def make_work(problem: PenalisedProblem) -> Work:
 
 @inlined
 def copy_columns(source: Matrix, out: Matrix) -> None:
-    """Copy columns of `source` until `out` is full; numba compiles loops faster than `out[:] = source`."""
+    """Copy columns of `source` into `out`, which may have fewer; loops compile faster than slices."""
     for m in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[m, j] = source[m, j]
@@ -152,14 +152,15 @@ def copy_columns(source: Matrix, out: Matrix) -> None:
 def project_units(
     beta: Matrix, shared: SharedUnits, k: int, guess: float, projected: Matrix, work: Work
 ) -> tuple[float, float]:
-    """Write the coefficients (without intercepts) of the projection of beta onto S_k into `projected`.
+    """Write the projection of beta onto S_k (at most k nonzero units) into `projected`, without intercepts.
 
-    Returns the k-th largest squared norm, on which `guess` is a likely lower bound, and the squared distance.
+    Returns the k-th largest squared norm of a unit, and the squared distance of beta to S_k. A `guess` that
+    is a little below that norm makes the search for it faster; any guess gives the same result.
     """
     norms, values, candidates, kept = work
     n_problems, n_features = projected.shape
     n_units = norms.size - 1
-    if n_problems == 1 and shared.plain:  # the paper's S_k, in one pass
+    if n_problems == 1 and shared.plain:  # the paper's case: S_k has vectors with at most k nonzero entries
         threshold, _, distance_sq = select_largest(
             beta[0], k, n_features, np.sqrt(guess), values, candidates, kept
         )
@@ -211,11 +212,11 @@ def descend_mm(
 ) -> tuple[Matrix, int, float, float]:
     """Minimise f_rho by MM; return the last beta, the number of steps, f_rho and its squared gradient norm.
 
-    The design d has the SVD U diag(s[d]) V[d]', with zeros beyond its rank; U has the rows of all designs.
-    Let coords = V'beta_m. Then the weighted decision values are U (s * coords), and the gradient of the loss
-    is -V (s * U'(y v)) / n, where v are the weighted shortfalls of the margins. Per step only two products
-    have a dimension of p: V c for coordinates c, and V'projected, which reads only the rows of V of kept
-    coefficients.
+    f_rho is loss + ridge + b_sq/2 times the squared distance to S_k. The d-th distinct X, with row i times
+    the square root of sample weight i, has the SVD U diag(s[d]) V[d]', padded with zeros beyond its rank; `U`
+    stacks all U. For coords = V'beta_m, the decision values f of binary problem m, times the same roots, are
+    U (s * coords). The gradient of its loss is -V (s * U'(y v)) / n with v_i = max(0, target_i - y_i f_i). A
+    step has two products with U, and two with V: V c for a vector c, and V'projected, which skips zeros.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
@@ -232,16 +233,16 @@ def descend_mm(
     previous_coords = coords.copy()
 
     while True:
-        # 1. decision values f, loss, and U'(y v), where X = U S V' and v_i = max(0, target_i - y_i f_i)
+        # 1. decision values f, loss, and `pull` = U'(y v) of the shortfalls v_i = max(0, target_i - y_i f_i)
         objective = 0.0
         for m in range(n_problems):
             d, low, high = rows.design[m], rows.ends[m], rows.ends[m + 1]
-            if shared.keeps_all:  # recompute V'beta, so that rounding errors of updates do not accumulate
+            if shared.keeps_all:  # compute V'beta anew: gtol may be tiny, and updates add up rounding errors
                 np.dot(beta[m], V[d], coords[m])
             for j in range(width):
                 scaled[j] = s[d, j] * coords[m, j]
             times(U, rows.first[m], scaled, decision[low:high])
-            # loops over slices are faster: numba need not check indices that begin at 0 for negative values
+            # slices let loops count from 0, which is faster: numba then need not allow for negative indices
             y_m, target, f = rows.y[low:high], rows.targets[low:high], decision[low:high]
             v_m, loss = shortfall[low:high], 0.0
             for i in range(high - low):
@@ -250,7 +251,7 @@ def descend_mm(
                 loss += v * v
             objective += loss / (2 * (high - low))
             add_rows(U, rows.first[m], v_m, pull[m])
-        # 2. the projection onto S_k, and its coordinates V'projected
+        # 2. the projection of beta onto S_k (at most k nonzero units), and its coordinates V'projected
         distance_sq = 0.0
         if shared.keeps_all:
             copy_columns(beta, projected)
@@ -269,8 +270,8 @@ def descend_mm(
                         for j in range(width):
                             projected_coords[m, j] += w * basis[i, j]
         objective += b_sq / 2 * distance_sq
-        # 3. objective and gradient, in coordinates with respect to V. If the rank of X is below the number of
-        #    parameters, the squared norm of the part of the gradient outside the range of V is added
+        # 3. the ridge, and the squared gradient norm of f_rho from the gradient's coordinates V'gradient. If
+        #    X lacks full column rank, the penalties also have a gradient orthogonal to V, which is added
         gradient_sq = 0.0
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
@@ -300,8 +301,8 @@ def descend_mm(
         if n_inner > delay:
             carry = (j_momentum - 1) / (j_momentum + FRICTION - 1)
             j_momentum += 1
-        # 4. the minimum of the surrogate, which is centre + V c and has coordinates V'centre + c (`scaled` is
-        #    c); then momentum, for beta and for the coordinates V'beta
+        # 4. the minimum of the surrogate (the quadratic majoriser of f_rho): q + V c, where q minimises its
+        #    penalties and c is `scaled`; its coordinates are V'q + c. Then momentum, for beta and for V'beta
         for m in range(n_problems):
             d, lam, n = rows.design[m], rows.lam[m], rows.ends[m + 1] - rows.ends[m]
             d_sq = b_sq + lam
@@ -344,8 +345,8 @@ def descend_sd(
 ) -> tuple[Matrix, int, float, float]:
     """Minimise f_rho by SD; return the last beta, the number of steps, f_rho and its squared gradient norm.
 
-    X is an array or a CSR matrix from `stack_designs`. Decision values are linear in beta, so the decision
-    values of the next iterate follow from X times the gradient, which the line search needs anyway.
+    f_rho is loss + ridge + b_sq/2 times the squared distance to S_k. X is an array or a CSR matrix. The
+    decision values of the next beta follow from X times the gradient, which the line search needs anyway.
     """
     n_problems, n_parameters = start.shape
     has_intercept = n_parameters > n_features
@@ -358,7 +359,7 @@ def descend_sd(
     last_objective, j_momentum, n_inner = np.inf, 1, 0
 
     while True:
-        # 1. projection, objective and gradient
+        # 1. the projection of beta onto S_k, the penalised objective f_rho, and its gradient
         distance_sq = 0.0
         if shared.keeps_all:
             copy_columns(beta, projected)
@@ -375,7 +376,6 @@ def descend_sd(
                 if has_intercept:
                     decision[low:high] += beta[m, n_features]
                     previous_decision[low:high] += previous[m, n_features]
-            # loops over slices are faster: numba need not check indices that begin at 0 for negative values
             y_m, weights, f = rows.y[low:high], rows.weights[low:high], decision[low:high]
             slope, target = derivative[low:high], rows.targets[low:high]
             loss, slope_sum = 0.0, 0.0
@@ -401,7 +401,7 @@ def descend_sd(
         if objective > last_objective:
             j_momentum = 1
         last_objective = objective
-        # 2. the step length that minimises the surrogate along the negative gradient
+        # 2. the step length that minimises the surrogate (a quadratic majoriser) along the negative gradient
         curvature = b_sq * gradient_sq
         for m in range(n_problems):
             low, high = rows.ends[m], rows.ends[m + 1]
@@ -416,7 +416,7 @@ def descend_sd(
                 row_sq += gradient[m, j] * gradient[m, j]
             curvature += along_sq / (high - low) + rows.lam[m] * row_sq
         length = gradient_sq / curvature if curvature > 0.0 else 0.0
-        # 3. momentum, for beta and for the decision values
+        # 3. the step and Nesterov momentum, for beta and likewise for the decision values
         n_inner += 1
         carry = 0.0
         if n_inner > delay:
@@ -434,7 +434,7 @@ def descend_sd(
 
 
 def stack_designs(designs: Sequence[Design]) -> Any:
-    """Return the rows of dense designs stacked in an array, or the matrix of a single CSR design, or None."""
+    """Return dense matrices X stacked in one array, or a single CSR matrix; None for any other designs."""
     stored = [design.stored for design in designs]
     if all(isinstance(X, np.ndarray) for X in stored):
         return stack_arrays(stored)
@@ -442,27 +442,27 @@ def stack_designs(designs: Sequence[Design]) -> Any:
 
 
 def index_distinct(items: Sequence[Any]) -> tuple[list[Any], Indices]:
-    """Return the distinct objects in `items`, and for every item the index of its object among them."""
+    """Return the distinct objects in `items` (compared by `is`), and the index among them of every item."""
     distinct = {id(item): item for item in items}
     places = {key: place for place, key in enumerate(distinct)}
     return list(distinct.values()), np.array([places[id(item)] for item in items])
 
 
 def stack_arrays(arrays: Sequence[Matrix]) -> Matrix:
-    """Stack the rows of arrays as float64; a single C-contiguous float64 array is returned as it is."""
+    """Stack arrays vertically as float64; a single C-contiguous float64 array is returned without a copy."""
     return np.ascontiguousarray(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), dtype=np.float64)
 
 
 def times(X: Any, first: int, w: Vector, out: Vector) -> None:
-    """out <- X w, for the rows of an array from `first` on, or all rows of a CSR matrix."""
-    _times(typeof(X), first, w, out)(X, first, w, out)  # for calls from Python; compiled code calls `_times`
+    """Write X w into `out`, for out.size rows of the array X from `first` on, or all rows of a CSR matrix."""
+    _times(typeof(X), first, w, out)(X, first, w, out)  # the choice by type that numba makes in compiled code
 
 
 def add_rows(X: Any, first: int, weights: Vector, out: Vector) -> None:
-    """out <- X'weights, for the rows of an array from `first` on, or all rows of a CSR matrix.
+    """Write X'weights into `out`, for the rows of the array X from `first` on, or all rows of a CSR matrix.
 
     If X is an array and at least half of the weights are 0, as for samples beyond their margin, only rows
-    with nonzero weights are read; else BLAS computes the product with all rows.
+    with nonzero weights are read. Otherwise BLAS computes the product with all rows.
     """
     _add_rows(typeof(X), first, weights, out)(X, first, weights, out)
 
@@ -482,7 +482,7 @@ def _times(X: Any, first: Any, w: Any, out: Any) -> Any:
 def _add_rows(X: Any, first: Any, weights: Any, out: Any) -> Any:
     def of_array(X: Any, first: Any, weights: Any, out: Any) -> Any:
         rows = X[first : first + weights.size]
-        n_read = 0  # counted by a loop: np.count_nonzero takes ten times as long to compile
+        n_read = 0  # nonzero weights, counted by a loop: np.count_nonzero takes ten times as long to compile
         for weight in weights:
             n_read += weight != 0.0
         if 2 * n_read > len(weights):
