@@ -180,7 +180,7 @@ class SupportPath:
     def _search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> Candidate:
         """Search from a start for a support of size k; return the best one found."""
         search = self._make_search(lams, k, start, effort)
-        at_these = lams is self.lams and not (self._whole is search and not self._whole.may_enter.all())
+        at_these = lams is self.lams and not (self._whole is search and self._whole.barred is not None)
         search.failed = self.failed.setdefault(effort, set()) if at_these else None
         search.promising = self.promising
         search.resize(k)

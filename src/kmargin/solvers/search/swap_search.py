@@ -27,6 +27,9 @@ MAX_PREDICTED_RISE = 0.02
 # For supports with more columns than this, the number of swaps tried falls as 1 / number of columns.
 FULL_TRIALS_SIZE = 16
 
+# A number of swaps that is larger than that of any problem.
+ALL_SWAPS = 2**62
+
 # Swaps of two units for two are scored among this many units of the support and as many outside it.
 PAIR_WIDTH = 12
 
@@ -223,8 +226,9 @@ class SwapSearch(ABC):
 
         If `many` is False, one for one comes first. After each exchange all scores are computed anew.
         """
-        self.all_tried = False
+        n_singles, n_pairs = self._n_trials(effort)
         for _ in range(self.max_rounds):
+            self.all_tried = False
             outside = self.outside()
             if len(self.support) == 0 or len(outside) == 0 or self.value < ZERO_OBJECTIVE:
                 self.all_tried = True
@@ -232,10 +236,21 @@ class SwapSearch(ABC):
             scores = self.score(outside)
             many = many and self._try_many(outside, scores)
             if not (
-                many or self._try_singles(outside, scores, effort) or self._try_pairs(outside, scores, effort)
+                many
+                or self._try_singles(outside, scores, n_singles)
+                or self._try_pairs(outside, scores, n_pairs)
             ):
                 return
         self.all_tried = False
+
+    def _n_trials(self, effort: Effort) -> tuple[int, int]:
+        """How many swaps of one unit for one, and of two for two, may fail in a row before the search ends.
+
+        They follow from the limits of `effort`, or from its flop budget if that allows more.
+        """
+        flops = effort.flops / refit_flops(self.all_rows, self.coefs.shape[1]) if effort.flops else 0.0
+        n_singles = ALL_SWAPS if effort.max_swaps < 0 else max(1, self._fewer(effort.max_swaps), int(flops))
+        return n_singles, max(self._fewer(effort.max_pair_swaps), int(flops)) if effort.max_pair_swaps else 0
 
     def _try(self, lose: Indices, take: Indices, give_up: float) -> bool:
         return self.exchange(lose, take, give_up, self.value * (1.0 - self.tol))
@@ -256,25 +271,24 @@ class SwapSearch(ABC):
             c //= 2
         return False
 
-    def _try_singles(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
+    def _try_singles(self, outside: Indices, scores: UnitScores, n_trials: int) -> bool:
         """Try to swap one unit for one, in increasing order of the predicted change of the objective.
 
-        At most `max_swaps` swaps are tried, or more if the flop budget allows, and none whose predicted rise
-        exceeds MAX_PREDICTED_RISE. All swaps are tried if `max_swaps` is negative or the budget suffices;
-        then no refit stops early, because the status SWAP_OPTIMAL needs exact objectives.
+        At most `n_trials` swaps are tried, and none whose predicted rise exceeds MAX_PREDICTED_RISE. If there
+        are no more swaps than that, all are tried, whatever is predicted; then no refit stops early, because
+        the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
-        n_affordable = effort.flops / refit_flops(self.all_rows, self.coefs.shape[1]) if effort.flops else 0.0
-        everything = (effort.max_swaps < 0 or n_affordable >= n_swaps) and self.scores_all
-        n_tries = max(1, self._fewer(effort.max_swaps), int(min(n_affordable, n_swaps)))
-        n_tries = n_swaps if everything else n_tries
+        everything = self.scores_all and n_trials >= n_swaps
+        n_trials = min(n_trials, n_swaps)
         if scores.change is None:  # the changes are drop - gain, so the best swaps are among these
-            lose, best = order_smallest(scores.drop, n_tries), order_smallest(-scores.gain, n_tries)
+            lose, best = order_smallest(scores.drop, n_trials), order_smallest(-scores.gain, n_trials)
             take, changes = outside[best], np.subtract.outer(scores.drop[lose], scores.gain[best])
         else:
             lose, take, changes = np.arange(len(self.support)), outside, scores.change
-        limit = np.inf if everything else MAX_PREDICTED_RISE * self.value
-        order = order_smallest(changes.ravel(), n_tries, limit)
+        order = order_smallest(
+            changes.ravel(), n_trials, np.inf if everything else MAX_PREDICTED_RISE * self.value
+        )
         a, b = order // len(take), order % len(take)
         self._is_certain = True
         if self._try(lose[a, None], take[b, None], np.inf if everything else self.value):
@@ -282,19 +296,16 @@ class SwapSearch(ABC):
         self.all_tried = everything and len(order) == n_swaps and self._is_certain and scores.are_independent
         return False
 
-    def _try_pairs(self, outside: Indices, scores: UnitScores, effort: Effort) -> bool:
+    def _try_pairs(self, outside: Indices, scores: UnitScores, n_trials: int) -> bool:
         """Try to swap two units for two, among the PAIR_WIDTH that cost least and that gain most."""
-        n_tries = self._fewer(effort.max_pair_swaps)
-        if effort.max_pair_swaps > 0 and effort.flops:
-            n_tries = max(n_tries, int(effort.flops / refit_flops(self.all_rows, self.coefs.shape[1])))
-        if n_tries == 0 or scores.change is None:
+        if n_trials == 0 or scores.change is None:
             return False
         lose, take = order_smallest(scores.drop, PAIR_WIDTH), order_smallest(-scores.gain, PAIR_WIDTH)
         if len(lose) < 2 or len(take) < 2:
             return False
         changes = self.score_pairs(outside, lose, take).ravel()
         pairs_out, pairs_in = list_pairs(len(lose)), list_pairs(len(take))
-        order = order_smallest(changes, n_tries, MAX_PREDICTED_RISE * self.value)
+        order = order_smallest(changes, n_trials, MAX_PREDICTED_RISE * self.value)
         a, b = order // len(pairs_in), order % len(pairs_in)
         return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 

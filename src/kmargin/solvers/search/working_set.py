@@ -42,12 +42,13 @@ class WorkingSet(SwapSearch):
         super().__init__(all_rows, units, lams, start, tol)
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
-        self.may_enter = np.ones(units.n_units, np.bool_)
+        self.barred: int | None = None  # a unit that may not enter the support
         make: Any = RemotePanels if self.is_remote else Panels
         self.panels: Panels = make(all_rows, units, units.widest(max(size, capacity)), gains)
         self.panels.set_ridges(lams)
         self.panels.begin_at(start.support, start.coefs)
         self.panels.hold(np.arange(units.n_units) if self.is_whole else start.support)
+        self._look_at(np.arange(units.n_units))
         self.restart(lams, start, size)
 
     def restart(self, lams: Vector, start: Candidate, size: int = 0) -> None:
@@ -57,9 +58,7 @@ class WorkingSet(SwapSearch):
         self.n_columns = self.units.widest(size)
         self.n_newton, self.all_tried = 0, False
         self.panels.set_ridges(lams)
-        if self.is_whole:
-            self._look_at(np.arange(self.units.n_units))
-        else:
+        if not self.is_whole:
             self.panels.hold(self.support)
             self._look_at(self.support)
         if not is_here:
@@ -72,7 +71,7 @@ class WorkingSet(SwapSearch):
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
 
     def _look_at(self, units: Indices) -> None:
-        self.looked_at = units[self.may_enter[units]]
+        self.looked_at = units if self.barred is None else units[units != self.barred]
         self._outside: Indices | None = None
         self._scored: tuple[Indices, UnitScores] | None = None
 
@@ -85,7 +84,7 @@ class WorkingSet(SwapSearch):
 
     def score(self, outside: Indices) -> UnitScores:
         """Predicted changes of the objective by swaps with the units `outside`; cached for each support."""
-        if self._scored is None or self._scored[0] is not outside:
+        if self._scored is None or (self._scored[0] is not outside and len(outside)):
             self._scored = outside, self.panels.score(self.support, self.coefs, outside)
         return self._scored[1]
 
@@ -111,7 +110,7 @@ class WorkingSet(SwapSearch):
 
     def _most_promising(self, of_trial: bool = False) -> Indices:
         gains = self.panels.gains(self.support, self.coefs, of_trial)
-        gains[self.support], gains[~self.may_enter] = -np.inf, -np.inf
+        gains[self.support] = -np.inf
         return order_smallest(-gains, self.panels.n_places)
 
     def _bring(self, promising: Indices) -> None:
@@ -153,11 +152,13 @@ class WorkingSet(SwapSearch):
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
         """Keep one unit from entering the support within the `with` block."""
-        self.may_enter[unit] = False
+        self.barred = unit
+        self._look_at(np.arange(self.units.n_units))
         try:
             yield
         finally:
-            self.may_enter[unit] = True
+            self.barred = None
+            self._look_at(np.arange(self.units.n_units))
 
     def try_every_support(self) -> None:
         """Refit all supports of the current size, and move to the best."""
@@ -180,7 +181,7 @@ class WorkingSet(SwapSearch):
         value = sum(values.tolist())
         is_exact = slack <= GRADIENT_RTOL * value or value <= ZERO_OBJECTIVE
         regime = Regime.PANEL if self.is_whole else Regime.WORKING_SET
-        all_tried = self.all_tried and self.is_whole and bool(self.may_enter.all())
+        all_tried = self.all_tried and self.is_whole and self.barred is None
         return Candidate(self.support, self.coefs, value, all_tried, regime, values, is_exact)
 
 
