@@ -162,7 +162,9 @@ def kernels(rng):
     if params["kernel"] == "poly":
         params["degree"] = int(rng.integers(1, 6))
         params["coef0"] = float(rng.choice([0.0, 1.0]))
-    largest = 1e8 if params["kernel"] == "poly" else 1e30  # so that kernel values stay below 1e100
+    largest = 1e30  # so that kernel values stay below 1e100, and those of polynomials below 1e15
+    if params["kernel"] == "poly":
+        largest = np.sqrt(1e3 / (params.get("gamma", 1.0) * parts["data"].shape[1]))
     parts["data"] = np.clip(parts["data"], -largest, largest).astype(parts["data"].dtype)
     if params["kernel"] == "precomputed":
         Z = draw.units(parts["data"].astype(float))

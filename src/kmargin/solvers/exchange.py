@@ -26,12 +26,12 @@ EFFORTS = {
 class Exchange(Solver):
     """Swap features of the support for others while that lowers the objective.
 
-    Each support is fitted exactly, by Newton steps. The cost of dropping a feature and the gain from adding
-    one are computed to second order, with all other coefficients refitted. The least useful features are
-    swapped for the most promising ones, many at a time while the objective falls; then single features, in
-    the order of the predicted decrease; then pairs. On a path, each k is searched from the supports of its
-    neighbours, going down and up the path, and the best support found is kept. On a grid of ridges, from
-    strong to weak, the supports found for one ridge are the starts for the next.
+    Each support is fitted exactly, by Newton steps. How much the objective rises without a feature, or falls
+    with another one, is predicted to second order, with all other coefficients refitted. The least useful
+    features are swapped for the most promising ones, many at a time while the objective falls; then single
+    features, in the order of the predicted decrease; then pairs. On a path, each k is searched from the
+    supports of neighbouring k, going down and up the path, and the best support found is kept. On a grid of
+    ridges, from strong to weak, the supports found for one ridge are the starts for the next.
 
     Parameters
     ----------
@@ -63,11 +63,9 @@ class Exchange(Solver):
     'SWAP_OPTIMAL'
     """
 
-    # The matrices are so small that threads of BLAS would spend most of their time waiting for each other.
+    # The matrices of a search are so small that threads of BLAS would spend most of their time waiting.
     wants_blas_threads = False
-
     is_monotone = True
-
     skips_repeats = True
 
     def __init__(self, *, effort: str = "normal", tol: float = 1e-9, **removed: object) -> None:
@@ -181,7 +179,7 @@ class Exchange(Solver):
     def _with_copies(
         self, problem: Problem, path: SupportPath, alone: tuple[Solution, ...]
     ) -> tuple[Solution, ...]:
-        """The solutions that use all columns, including copies of columns, which the search leaves out."""
+        """Solutions refitted with all columns, also those that equal others and are left out of searches."""
         columns = np.sort(np.append(problem.units.columns, problem.units.copies))
         found = self._solutions(problem, path, path.best(problem.units.n_units), alone)
         starts = (replace(start, support=columns, coef=start.dense_coef()[columns]) for start in found)

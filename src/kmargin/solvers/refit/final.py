@@ -14,28 +14,28 @@ from kmargin.core.arrays import Indices, Matrix, Vector
 from kmargin.core.jit import compiled
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE, exact_step, take_residuals, total_loss
 
-# The gradient counts as zero if the decreases of the objective that are predicted for changes of single
-# coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for supports fitted in the
-# dual or by conjugate gradients, which are less exact.
+# The gradient counts as zero if the decreases of the objective that it predicts for changes of single
+# coefficients sum to at most this fraction of the objective. LARGE_SUPPORT_RTOL is for large supports, which
+# are refitted less exactly: without a Gram matrix of their columns.
 GRADIENT_RTOL, LARGE_SUPPORT_RTOL = 1e-24, 1e-9
 
-# Supports are not refitted here if the singular value decomposition takes more flops than this.
+# Supports are refitted by SVD only if the decomposition of their columns takes at most this many flops.
 MAX_SVD_FLOPS = 3e8
 
-# Maximum number of Newton steps of a refit.
+# Maximum number of Newton steps of a refit by SVD, each of which takes one decomposition.
 MAX_SVD_STEPS = 200
 
 # Singular values of a matrix with columns of norm 1 are treated as zero if they are at most this, or at most
 # this multiple of the largest one: they are then rounding errors.
 SINGULAR_VALUE_RTOL = 1e-12
 
-# A descent has converged if the predicted decrease, relative to the objective, is at most CONVERGED_RTOL. It
-# has stalled if a step does not lower the objective although the predicted decrease is above STALLED_RTOL.
+# A refit by SVD has converged if the predicted decrease is at most CONVERGED_RTOL times the objective. It has
+# stalled if a step does not lower the objective although more than STALLED_RTOL times it was predicted.
 CONVERGED_RTOL, STALLED_RTOL = 1e-17, 1e-9
 
 # Coefficients are huge if their absolute products with the norms of their columns sum to more than this. Huge
 # coefficients cancel each other or belong to columns that are nearly zero in all active rows, and rounding
-# errors decide where the descent ends.
+# errors decide where a refit ends.
 HUGE_COEFS = 1e6
 
 
@@ -50,11 +50,11 @@ def measure_gradient(
     residual: Vector,
     out: Vector,
 ) -> float:
-    """Write the objective of each binary problem to `out`; return the sum of the predicted decreases.
+    """Write the objective of each binary problem to `out`; return the decrease that the gradients predict.
 
-    The decrease by a change of one coefficient alone is predicted for each coefficient; it is 0 at the
-    minimum. The sum is infinite if a coefficient is huge. Residuals are recomputed into `residual`. If
-    `have_signs`, coefficients at 0 do not count, since a required sign may hold them there.
+    It is the sum, over all coefficients, of the decrease predicted if that coefficient alone changes: 0 at
+    the minimum, infinite if a coefficient is huge (HUGE_COEFS). If `have_signs`, coefficients at 0 do not
+    count, since a required sign may hold them there. Residuals are recomputed into `residual`.
     """
     decrease = 0.0
     for p in range(coefs.shape[0]):
@@ -79,7 +79,7 @@ def measure_gradient(
 
 @compiled
 def line_minimum(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
-    """The t > 0 that minimises loss(residual - t delta) + t * slope + t^2/2 * curvature."""
+    """The step length t > 0 that minimises loss(residual - t delta) + t * slope + t^2/2 * curvature."""
     return exact_step(residual, delta, slope, curvature)
 
 
@@ -92,10 +92,10 @@ class SupportColumns(Protocol):
     def loss(self, u: Vector) -> float: ...
 
     def active_rows(self, u: Vector) -> tuple[Matrix, Vector]:
-        """The active rows at coefficients u and their residuals, or fewer rows with the same Gram matrix."""
+        """The rows of positive loss at u and their residuals, or fewer rows with the same Gram matrix."""
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """The t that minimises the loss at u + t d plus t * slope + t^2/2 * curvature."""
+        """The step length t that minimises loss(u + t d) + t * slope + t^2/2 * curvature."""
 
 
 class ArrayColumns:
@@ -120,27 +120,26 @@ class ArrayColumns:
 
 
 def minimise_by_svd(columns: SupportColumns, ridge: Vector, u: Vector, value: float) -> tuple[Vector, float]:
-    """Minimise loss plus ridge from u, whose objective is `value`; return the minimiser and its objective, or
-    u and `value` if the descent does not lower the objective.
+    """Minimise loss plus ridge penalty, starting at u; return the minimiser and its objective.
 
-    While the set of active rows stays the same, the objective is quadratic: each step goes towards the
-    minimiser of that quadratic nearest to u, with an exact line search. No Gram matrix is formed, so
-    linear dependence can be distinguished from rounding errors. If the descent stalls or ends with huge
-    coefficients, it is repeated from zero coefficients.
+    If no step lowers the objective `value`, it is returned with u. While the active rows (of positive loss)
+    stay the same, the objective is quadratic: each step goes towards the minimiser of that quadratic nearest
+    to u, with an exact line search. No Gram matrix is formed, so linear dependence can be distinguished from
+    rounding errors. If steps stall or lead to huge coefficients, they start again from zero.
     """
-    norms = np.sqrt(columns.squares() + ridge)  # the norm of each column, with the root of its ridge appended
+    norms = np.sqrt(columns.squares() + ridge)  # the norm of each column, extended by the root of its ridge
     end, end_value, has_stalled = _descend(columns, ridge, norms, u)
     size = float(np.abs(end) @ norms)
     if (has_stalled or size > HUGE_COEFS) and u.any():
         other, other_value, _ = _descend(columns, ridge, norms, np.zeros_like(u))
-        error = np.finfo(float).eps * size  # the rounding error of the residuals at `end`
+        error = np.finfo(float).eps * size  # estimated rounding error of the residuals at `end`
         if other_value < end_value + error * (np.sqrt(2 * end_value) + error):
             return other, other_value
     return (end, end_value) if end_value < value else (u, value)
 
 
 def _descend(columns: SupportColumns, ridge: Vector, norms: Vector, u: Vector) -> tuple[Vector, float, bool]:
-    """Minimise from u; return the last point, its objective, and whether the descent stalled too early."""
+    """Take Newton steps from u; return the last coefficients, their objective, and if the steps stalled."""
     scale = np.where(norms == 0.0, 1.0, norms)
     root = np.sqrt(ridge) / scale
 
@@ -179,5 +178,5 @@ def shortest_solution(J: Matrix, rhs: Vector) -> Vector:
 
 
 def is_affordable(n_rows: int, k: int) -> bool:
-    """Whether the singular value decomposition of `n_rows` rows and k columns is within MAX_SVD_FLOPS."""
+    """Whether the singular value decomposition of an `n_rows` by k matrix is within MAX_SVD_FLOPS."""
     return (n_rows + k) * k * k <= MAX_SVD_FLOPS

@@ -1,9 +1,10 @@
 """Newton's method for supports too large for a Gram matrix of their columns.
 
-If the support has more columns than there are active rows, `DualFit` solves each Newton system in the dual,
-with one unknown per active row. If A has the rows t_i x_i' of the active rows (t and c: see `refit.rows`) and
-r has their residuals, then coefficients and intercept satisfy w = A'r / lam, (I + A A' / lam) r + t b = c and
-t'r = 0. If no Gram matrix fits in memory, `ProductFit` uses conjugate gradients, which need only products.
+If the support has more columns than there are active rows (rows of positive loss), `DualFit` solves linear
+systems with one unknown per active row. Let the rows of A be t_i x_i', and r the residuals, for the active
+rows i (t and c: see `refit.rows`). At the minimum, the coefficients w and the intercept b satisfy
+w = A'r / lam, (I + A A' / lam) r + t b = c and t'r = 0. If no Gram matrix fits in memory, `ProductFit` uses
+conjugate gradients, which need only products.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from kmargin.solvers.refit.final import line_minimum
 from kmargin.solvers.refit.newton import MAX_NEWTON_STEPS, ZERO_OBJECTIVE
 from kmargin.solvers.refit.rows import ArrayRows
 
-# Dual systems I + K / ridge, where K = A A' for the active rows A, are solved with a ridge of at least this
+# Systems I + K / ridge, where K = A A' for the active rows A, are solved with a ridge of at least this
 # fraction of the mean diagonal entry of K, because they are ill-conditioned with smaller ridges.
 MIN_RIDGE = 1e-10
 
@@ -43,10 +44,10 @@ def take_step(
     give_up: float,
     tol: float,
 ) -> tuple[float, float]:
-    """The length of a step from coefficients w along d, and the objective after it.
+    """Choose the length of a step from coefficients w along d; return it and the objective after the step.
 
     A step of length 1 lowers the residuals by `delta`. The length is 1 if the objective then falls enough,
-    else that of an exact line search, or 0 if the predicted decrease is below `tol` times the objective
+    else that of an exact line search. It is 0 if the predicted decrease is at most `tol` times the objective
     `value`, or too small to get below `give_up`.
     """
     wd, dd, ww = float(ridge @ (w * d)), float(ridge @ (d * d)), float(ridge @ (w * w))
@@ -66,20 +67,17 @@ def take_step(
 
 @dataclass(frozen=True)
 class LargeFit(ABC):
-    """Coefficients of one binary problem on some columns, not necessarily at the minimum.
-
-    A subclass solves the linear system of a Newton step.
-    """
+    """Coefficients of one binary problem on some columns; subclasses solve the systems of Newton steps."""
 
     data: ArrayRows
     lam: float
     columns: Indices
-    v: Vector  # coefficients of the columns after their multiplication by `scales`
+    v: Vector  # coefficients of the scaled columns: columns of X times the factors `scales`
     b: float  # the intercept
     residual: Vector
     value: float = np.inf  # the objective
     n_newton: int = 0
-    selected: Design | None = None  # the columns of the support; None if they are not copied from X
+    selected: Design | None = None  # a copy of the columns of the support; None if all of X is used instead
 
     @classmethod
     def at(cls, data: ArrayRows, lam: float, columns: Indices, u: Vector) -> Self:
@@ -89,23 +87,23 @@ class LargeFit(ABC):
 
     @staticmethod
     def scales(data: ArrayRows, columns: Indices) -> Vector:
-        """The factor by which each column is multiplied before the fit."""
+        """The factor by which each of `columns` is multiplied before the fit."""
         return np.ones(len(columns))
 
     @property
     def u(self) -> Vector:
-        """The coefficients of the columns without the factors `scales`, followed by the intercept."""
+        """The coefficients of the columns of X, not multiplied by `scales`, followed by the intercept."""
         return np.append(self.v * self.scales(self.data, self.columns), self.b)
 
     def _decisions(self, columns: Indices, v: Vector) -> Vector:
-        """The contribution of `columns` to the decision values, multiplied by t (see `refit.rows`)."""
+        """Decision values from the coefficients v of `columns`, each multiplied by t (see `refit.rows`)."""
         d = v * self.scales(self.data, columns)
         if columns is self.columns and self.selected is not None:
             return self.data.t * self.selected.product(np.arange(len(d)), d)
         return self.data.t * self.data.X.product(columns, d)
 
     def exchanged(self, lose: Indices, take: Indices) -> Self:
-        """The fit without the columns at indices `lose`, with the columns `take` at 0, before its refit."""
+        """The fit without columns[lose] and with columns `take`, whose coefficients are 0; not refitted."""
         stays = np.ones(len(self.columns), np.bool_)
         stays[lose] = False
         return replace(
@@ -117,7 +115,7 @@ class LargeFit(ABC):
         )
 
     def minimised(self, tol: float, give_up: float = np.inf) -> Self:
-        """The fit at the minimum, by Newton's method, or earlier if it cannot get below `give_up`."""
+        """The fit after Newton steps to the minimum, or to where it cannot get below `give_up` any more."""
         squared = self.scales(self.data, self.columns) ** 2
         ridge = self.lam * self.data.ridge_scale[self.columns] * squared
         value = squared_hinge.total_value(self.residual) + 0.5 * float(ridge @ self.v**2)
@@ -156,23 +154,23 @@ class LargeFit(ABC):
 
     @abstractmethod
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
-        """The Newton step for v and for b, which leads to the minimum if the active rows stay the same."""
+        """The Newton step: changes of v and b that minimise the objective if active rows stay the same."""
 
     @abstractmethod
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Predicted cost of dropping each column at the indices `lose`, and gain of adding each of `take`."""
+        """Predict the objective's rise without each of columns[lose], and decrease with each of `take`."""
 
 
 class RowProducts(NamedTuple):
-    """All rows that have been active so far, their entries B in the columns of the support, and K = B B'."""
+    """All rows that have had a positive loss so far: B has their entries in the support, and K = B B'."""
 
-    rows: Indices  # row numbers in the data
-    B: Matrix  # (n_rows, k)
-    K: Matrix  # (n_rows, n_rows)
+    rows: Indices  # numbers of these rows in the data
+    B: Matrix  # shape (n_rows, number of columns); entries of X times t and `scales`
+    K: Matrix  # shape (n_rows, n_rows)
 
 
 def n_dual_numbers(n_active: int, k: int) -> int:
-    """Number of array entries in a dual solve: B, K, and a factor of I + K / lam."""
+    """Number of entries of arrays in a dual solve: B (n_active by k) and three n_active by n_active."""
     return n_active * (k + 3 * n_active)
 
 
@@ -222,7 +220,7 @@ class DualFit(LargeFit):
         )
 
     def _factor(self) -> tuple[RowProducts, Indices, Matrix, float]:
-        """Return `products`, indices of active rows in it, the Cholesky factor of their I + K / mu, and mu.
+        """Return `products`, indices of active rows in it, the Cholesky factor of I + K/mu for them, and mu.
 
         mu is the ridge, or MIN_RIDGE times the mean diagonal entry of K if that is larger.
         """
@@ -236,7 +234,7 @@ class DualFit(LargeFit):
         return products, places, scipy.linalg.cholesky(system, check_finite=False), mu
 
     def _direction(self, ridge: Vector) -> tuple[Vector, float]:
-        """The Newton step, or a proximal Newton step if mu exceeds the ridge."""
+        """The Newton step; if the ridge is too small, a proximal one with the larger ridge of `_factor`."""
         products, places, U, mu = self._factor()
         if len(places) == 0:  # no row is active, so only the ridge penalty can fall
             return -self.v, 0.0
@@ -252,10 +250,11 @@ class DualFit(LargeFit):
         return (products.B[places].T @ r + eps * self.v) / mu - self.v, b - self.b
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs of dropping and gains of adding columns, exact to second order.
+        """Predict the objective's rise without each of columns[lose], and decrease with each of `take`.
 
-        Dropping a column with coefficient v and entries x in the active rows costs mu v^2 / (2 (1 - h/mu));
-        adding it gains (x'r)^2 / (2 (mu + h)). Here h = x'(mu I + K)^-1 x, the intercept projected out.
+        For a column with coefficient v and entries x in the active rows, whose residuals are r, the rise is
+        mu v^2 / (2 (1 - h/mu)) and the decrease is (x'r)^2 / (2 (mu + h)), both exact to second order. Here
+        h = x'(I + K/mu)^-1 x (mu: see `_factor`), with the intercept projected out.
         """
         products, places, U, mu = self._factor()
         rows = products.rows[places]
@@ -279,10 +278,7 @@ class ProductFit(LargeFit):
         return conjugate_direction(self.selected, self.data.t, ridge, self.v, self.residual)
 
     def scores(self, lose: Indices, take: Indices) -> tuple[Vector, Vector]:
-        """Costs of dropping and gains of adding columns if only the intercept is refitted.
-
-        A refit of all coefficients lowers costs and raises gains, so an exchange is no worse than predicted.
-        """
+        """Predict rises without columns[lose], decreases with `take`, if only the intercept is refitted."""
         data = self.data
         active = np.sqrt(squared_hinge.curvatures(self.residual))
         curvature = data.X.spread(data.c * active) + self.lam * data.ridge_scale
@@ -296,8 +292,7 @@ def conjugate_direction(
 ) -> tuple[Vector, float]:
     """An inexact Newton step for the coefficients w and the intercept, by conjugate gradients.
 
-    The intercept is eliminated exactly, by subtracting weighted means from decision values and residuals.
-    The preconditioner is the diagonal of the Hessian.
+    The intercept is eliminated by subtracting weighted means. The preconditioner is the Hessian's diagonal.
     """
     rows = np.flatnonzero(squared_hinge.is_active(residual))
     if len(rows) == 0:  # no row is active, so only the ridge penalty can fall

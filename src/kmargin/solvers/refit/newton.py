@@ -1,20 +1,19 @@
 """Newton's method on the columns of a panel, compiled.
 
-The binary problem ::
+The binary problem with labels y_i and sample weights s_i ::
 
     minimise 1/(2n) sum_i s_i max(0, 1 - y_i (x_i'w + b))^2 + 1/2 sum_j lam_j w_j^2
 
-is rewritten without labels, weights and intercept. With t_i = sqrt(s_i / n) y_i,
-a_ij = t_i x_ij, an intercept column t and a target c_i = sqrt(s_i / n) it reads ::
+is rewritten. With c_i = sqrt(s_i/n), t_i = c_i y_i, a_ij = t_i x_ij and an intercept column t it reads ::
 
     minimise 1/2 sum_i max(0, c_i - a_i'u)^2 + 1/2 sum_j ridge_j u_j^2
 
 with ridge 0 for the intercept. A *panel* holds q such columns as contiguous rows: panel[j] is a feature for
-j < q, panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target. Several binary
-problems that share their columns lie side by side: problem m has the entries starts[m]:starts[m + 1] of each
-row of the panel. A row i of the data is active if its residual c_i - a_i'u is positive; only active rows have
-a loss. `gram` is the Gram matrix of the panel over the active rows. If few rows become active or inactive,
-this matrix is updated, not recomputed.
+j < q, panel[q] the intercept (zeros with ridge 1 when there is none), panel[q + 1] the target c. Several
+binary problems that share their columns lie side by side: problem m has the entries starts[m]:starts[m + 1]
+of each row of the panel. A row i of the data is active if its residual c_i - a_i'u is positive; only active
+rows have a loss. `gram` is the Gram matrix of the panel over the active rows, which is updated, not
+recomputed, if few rows change.
 """
 
 import numpy as np
@@ -28,8 +27,8 @@ from kmargin.solvers.refit.signs import constrained_direction, descent_at
 # An objective below this is treated as zero: searches and refits stop.
 ZERO_OBJECTIVE = 1e-20
 
-# A Newton step whose predicted decrease is below FINAL_STEP * tol * objective is taken as the last one; a
-# step below NEGLIGIBLE_STEP * objective is not taken. FINAL_STEP is small because coefficients have to be
+# A Newton step whose predicted decrease is below FINAL_STEP * tol * objective is the last one; if it is below
+# NEGLIGIBLE_STEP * objective, the step is not taken. FINAL_STEP is small because coefficients have to be
 # accurate, and the objective depends on their errors only to second order.
 FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 
@@ -37,7 +36,7 @@ FINAL_STEP, NEGLIGIBLE_STEP = 1e-4, 1e-20
 ROUNDING_RTOL = 1e-12
 
 # If the first step leads to a higher objective than this, the Gram matrix has lost all digits to rounding.
-# The descent then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
+# Newton's method then starts from zero coefficients, whose objective is 1/2, with a new Gram matrix.
 MAX_FIRST_VALUE = 1e12
 
 # Safety caps on the Newton steps of a refit and the iterations of a line search, which usually take a few.
@@ -50,8 +49,8 @@ def move_rows(
 ) -> None:
     """Add rows of the data (sign 1) to the Gram matrix H of panel[idx], or remove them (sign -1).
 
-    Only the upper triangle of H is updated. Row r of the data is the column first + r of the panel. Rows are
-    processed in groups of four, so that H is read and written less often.
+    The rows are the first `n_rows` entries of `rows`; row r is the column first + r of the panel. Only the
+    upper triangle of H is updated, by four rows at a time, so that H is read and written less often.
     """
     k = idx.size
     x = np.empty((4, k))
@@ -97,7 +96,7 @@ def update_gram(
     signs: Vector,
     H: Matrix,
 ) -> int:
-    """Update H, the Gram matrix of panel[idx] over the rows `active`, to that over the rows `now`.
+    """Change H, the Gram matrix of panel[idx] over the rows marked in `active`, to that over `now`.
 
     H is an upper triangle. `now` is copied to `active`. Returns the number of rows that became active or
     inactive. `rows` and `signs` are work arrays.
@@ -111,7 +110,7 @@ def update_gram(
             n_changed += 1
             active[i] = now[i]
     n_moved = n_changed
-    if n_changed > n_now:  # recomputing costs less than updating, and removes accumulated rounding errors
+    if n_changed > n_now:  # recomputing takes less time than updating, and removes rounding errors
         n_moved = 0
         for i in range(active.size):
             if active[i]:
@@ -128,7 +127,7 @@ def update_gram(
 
 @inlined
 def combine(panel: Matrix, first: int, idx: Indices, d: Vector, out: Vector) -> None:
-    """out <- sum_a d[a] * panel[idx[a]] for the rows of one binary problem."""
+    """out <- sum_a d[a] * panel[idx[a]] for the rows of one binary problem, which begin at `first`."""
     last = first + out.size
     for i in range(out.size):
         out[i] = 0.0
@@ -159,7 +158,7 @@ def total_loss(residual: Vector) -> float:
 
 @inlined
 def take_residuals(panel: Matrix, first: int, idx: Indices, u: Vector, residual: Vector) -> None:
-    """residual <- target - sum_a u[a] * panel[idx[a]] for the rows of one binary problem."""
+    """residual <- target - sum_a u[a] * panel[idx[a]] for one binary problem's rows, from `first` on."""
     combine(panel, first, idx, u, residual)
     target = panel[panel.shape[0] - 1, first : first + residual.size]
     for i in range(residual.size):
@@ -170,8 +169,7 @@ def take_residuals(panel: Matrix, first: int, idx: Indices, u: Vector, residual:
 def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) -> float:
     """The step length t > 0 that minimises loss(residual - t delta) + t * slope + t^2/2 * curvature.
 
-    The derivative is increasing and piecewise linear. Its zero is found by Newton's method, with a bisection
-    whenever a step leaves the bracket.
+    The derivative is piecewise linear. Its zero is found by Newton's method, safeguarded by bisection.
     """
     lo, hi, t = 0.0, np.inf, 1.0
     for _ in range(MAX_LINE_STEPS):
@@ -200,7 +198,7 @@ def exact_step(residual: Vector, delta: Vector, slope: float, curvature: float) 
 
 @inlined
 def newton_direction(H: Matrix, ridge: Vector, u: Vector, U: Matrix, descent: Vector, d: Vector) -> float:
-    """d <- (H + R)^-1 z - u, the step from u to the minimum of x'(H + R)x / 2 - z'x; return the decrease.
+    """d <- (H + R)^-1 z - u, the step from u to the minimum of x'(H + R)x / 2 - z'x; return its decrease.
 
     H is an upper triangle whose last column is z, and R = diag(ridge); U and descent are work arrays.
     """
@@ -241,11 +239,11 @@ def newton(
     """Minimise the objective over the coefficients u of the columns panel[idx], the intercept last.
 
     Returns the objective and the number of Newton steps. `gram` is the panel's Gram matrix over the rows
-    `active`; u, `active` and `residual` are overwritten with their values at the minimum. While the active
-    rows stay the same, the objective is quadratic: a step goes to the minimum of this quadratic, under the
-    required `signs` if there are any, or, if the objective would not fall enough, to the exact minimum along
-    its direction. The first step needs only the Gram matrix and is always taken in full, unless there are
-    signs. The iteration ends when the active rows stay the same, after a step whose predicted decrease is at
+    `active` (of positive loss); u, `active` and `residual` are overwritten with their values at the minimum.
+    While the active rows stay the same, the objective is quadratic: a step goes to the minimum of this
+    quadratic, under the required `signs` if there are any, or, if the objective would not fall enough, to the
+    exact minimum along its direction. The first step needs only the Gram matrix and is taken in full, unless
+    there are signs. Steps end when the active rows stay the same, after a step whose predicted decrease is at
     most FINAL_STEP * tol * objective, or if a decrease twice as large as predicted would not reach `give_up`.
     """
     k = idx.size
@@ -310,7 +308,7 @@ def newton(
             for i in range(residual.size):
                 loss += squared_hinge.twice_value(residual[i] - delta[i])
             new_value = 0.5 * (loss + uu + dd) + ud
-            # The objective is checked too: a long step along a nearly flat direction may raise it.
+            # A last step must not raise the objective, as a long step along a nearly flat direction may.
             is_last = decrease <= FINAL_STEP * tol * value and new_value <= value * (1.0 + ROUNDING_RTOL)
             t = 1.0
             if not is_last and not new_value <= value - 0.2 * decrease:

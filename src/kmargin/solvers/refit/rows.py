@@ -17,7 +17,7 @@ from kmargin.data.blocks.problem import BlockProblem
 from kmargin.solvers.refit.final import LARGE_SUPPORT_RTOL, ArrayColumns, minimise_by_svd
 from kmargin.solvers.refit.newton import ZERO_OBJECTIVE
 
-# An exact refit is rejected if rounding errors may change decision values by more than this.
+# A refit by SVD is rejected if rounding errors of its intercept may change decision values by more than this.
 MAX_ROUNDING_ERROR = 1e-3
 
 
@@ -29,7 +29,7 @@ class Rows:
 
     def __init__(self, problem: BinaryProblem) -> None:
         self.given = self.problem = problem
-        with np.errstate(over="ignore", invalid="ignore"):  # columns whose squares overflow are rescaled
+        with np.errstate(over="ignore", invalid="ignore"):  # squares may overflow; such columns are rescaled
             self._moments = problem.moments()
         self.scaling: Scaling | None = make_scaling(problem, self._moments)
         self.n_samples, self.n_features = problem.design.n_samples, problem.design.n_features
@@ -44,12 +44,12 @@ class Rows:
         self.fits = self.problem.design.fits
 
     def ridges(self, lam: float, columns: Indices) -> Vector:
-        """The ridges of some columns, then 0 for the intercept, or 1 if its column is zero (no intercept)."""
+        """The ridge of each of `columns`, then that of the intercept: 0, or 1 if there is no intercept."""
         return np.append(lam * self.ridge_scale[columns], 0.0 if self.fit_intercept else 1.0)
 
     @cached_property
     def variance(self) -> Vector:
-        """Weighted variances of the columns, 0 if constant; without an intercept, their second moments."""
+        """Weighted variance of each column (0 if constant); its mean square if there is no intercept."""
         mean, variance, _ = self._moments
         varies = variance > (CONSTANT_RTOL * mean) ** 2
         return self.mean_weight * (variance * varies if self.fit_intercept else variance + mean**2)
@@ -61,12 +61,9 @@ class Rows:
         return np.append(coef, intercept)
 
     def unscaled(self, columns: Indices, u: Vector, value: float, lam: float) -> tuple[Vector, float, float]:
-        """Convert coefficients u of the rescaled columns, intercept last, to those of the original columns.
-
-        Returns the coefficients, the intercept, and the objective of the original problem.
-        """
+        """Convert coefficients u of rescaled columns to those of X; return them, intercept and objective."""
         constant = self.variance[columns] == 0.0
-        if constant.any():  # their coefficients are rounding errors, or do what the intercept can do
+        if constant.any():  # a constant column only does what the intercept can do
             shift = u[:-1][constant] @ self._moments.mean[columns[constant]]
             u = np.append(np.where(constant, 0.0, u[:-1]), u[-1] + shift)
         coef, intercept = u[:-1], float(u[-1]) if self.fit_intercept else 0.0
@@ -79,7 +76,7 @@ class Rows:
         return coef, intercept, self.given.with_ridge(lam).loss(beta)
 
     def rounding_error(self, columns: Indices, u: Vector) -> float:
-        """Estimated rounding error of the intercept for the original columns, which adds coef * mean."""
+        """Estimated rounding error of the intercept when u is converted from centred to original columns."""
         if self.scaling is None:
             return 0.0
         coef = u[:-1] / self.scaling.scales[columns]
@@ -110,24 +107,23 @@ class ArrayRows(Rows):
         return int(np.count_nonzero(squared_hinge.is_active(self.residual(columns, u))))
 
     def columns(self, columns: Indices) -> Matrix:
-        """The given columns of X with row i multiplied by t_i, followed by the column of the intercept."""
+        """Columns of X, row i times t_i = sqrt(weight_i / n) * label_i, and the column of the intercept."""
         A = np.empty((len(columns) + 1, self.n_samples))
         self.X.fill_panel(columns, self.t, np.arange(len(columns)), A)
         A[-1] = self.t if self.fit_intercept else 0.0
         return A.T
 
     def minimise_exactly(self, lam: float, columns: Indices, u: Vector, value: float) -> tuple[Vector, float]:
-        """Minimise the objective over coefficients of `columns`, from u; return the minimiser and its value.
+        """Minimise the objective over coefficients of `columns` by SVD; return the minimiser and its value.
 
-        Returns u and `value` if the minimiser is so large that rounding errors would dominate its objective
-        in the original problem.
+        Returns u and `value` if rounding errors would dominate its objective in the original problem.
         """
         support = ArrayColumns(self.columns(columns), self.target)
         end, end_value = minimise_by_svd(support, self.ridges(lam, columns), u, value)
         return (u, value) if self.rounding_error(columns, end) > MAX_ROUNDING_ERROR else (end, end_value)
 
     def is_minimum(self, lam: float, columns: Indices, u: Vector, value: float) -> bool:
-        """Whether the gradient at u is zero within LARGE_SUPPORT_RTOL."""
+        """Whether the gradient at u predicts a decrease of at most LARGE_SUPPORT_RTOL times `value`."""
         ridge, residual = self.ridges(lam, columns), self.residual(columns, u)
         slope = ridge[:-1] * u[:-1] - self.descent(residual)[columns]
         curvature = ridge[:-1] if lam > 0 else self.variance[columns]
@@ -139,7 +135,6 @@ class BlockRows(Rows):
     """Rows in blocks, in memory or on other machines; each result is a sum over the blocks."""
 
     is_remote = True
-
     problem: BlockProblem
 
 

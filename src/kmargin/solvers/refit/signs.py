@@ -10,7 +10,7 @@ from kmargin.core.arrays import Flags, Matrix, Vector
 from kmargin.core.jit import inlined
 from kmargin.core.linalg import U64, cholesky, solve
 
-# A gradient entry counts as zero if it is below this fraction of the sum of the magnitudes of its terms.
+# An entry of the gradient counts as zero if it is below this fraction of the sum of its terms' magnitudes.
 ZERO_GRADIENT = 1e-13
 
 # Safety cap on the linear systems solved for one minimum, per coefficient; usually a few systems suffice.
@@ -22,7 +22,7 @@ MAX_HALVINGS = 10
 
 @inlined
 def descent_at(H: Matrix, ridge: Vector, x: Vector, out: Vector) -> None:
-    """out <- z - (H + R) x, the negative gradient at x."""
+    """out <- z - (H + R) x, minus the gradient at x of the quadratic x'(H + R)x / 2 - z'x (R: ridges)."""
     k = x.size
     for a in range(k):
         out[a] = H[a, k] - (H[a, a] + ridge[a]) * x[a]
@@ -52,7 +52,7 @@ def release(H: Matrix, x: Vector, descent: Vector, signs: Vector, free: Flags) -
 
 @inlined
 def free_step(H: Matrix, ridge: Vector, descent: Vector, free: Flags, U: Matrix, step: Vector) -> float:
-    """step <- the step to the minimum over the free coefficients, 0 for the others; return the decrease."""
+    """step <- the step to the quadratic's minimum over the `free` coefficients; return the decrease."""
     k, m = descent.size, 0
     places, packed = np.empty(k, np.int64), np.empty(k)
     for a in range(k):

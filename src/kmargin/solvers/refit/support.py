@@ -10,7 +10,7 @@ from kmargin.core.units import Units
 from kmargin.solvers.search.path import SupportPath
 from kmargin.solvers.search.swap_search import Candidate, Effort
 
-# Search options that try no swaps and only refit the given support, up to rounding error.
+# Search options that try no swaps and only refit the given support, as precisely as rounding allows.
 REFIT = Effort(max_swaps=0, max_pair_swaps=0, max_sweeps=1, tol=1e-14)
 
 
@@ -21,7 +21,7 @@ def refit(
     intercept: float = 0.0,
     signs: Vector | None = None,
 ) -> tuple[Vector, float, float, int]:
-    """Minimise loss plus ridge over the coefficients of the columns `support` and the intercept.
+    """Minimise loss plus ridge penalty over the coefficients of the columns `support` and the intercept.
 
     Newton's method starts from `coef` (0 if None) and `intercept`. `signs` has the required sign of each
     coefficient, 0 for either. Returns coefficients, intercept, objective and the number of Newton steps.

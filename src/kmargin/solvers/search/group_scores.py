@@ -1,4 +1,4 @@
-"""Predicted changes of the objective, as in `swap_scores`, for blocks of columns: one or two groups."""
+"""Predict how the objective changes if blocks of columns (1 or 2 groups) are dropped, added or swapped."""
 
 import numpy as np
 
@@ -6,17 +6,21 @@ from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.solvers.search.swap_scores import DEPENDENT, score_columns
 
-# Swaps are scored in batches of this many, so that the matrices of a batch fit in the processor's cache.
+# Approximate number of swaps that are scored at once, so that their matrices fit in the processor's cache.
 PAIRS_AT_A_TIME = 256
 
-# Variances of the columns of a group are raised by this fraction, so that covariances are invertible even if
-# a group has equal columns.
+# The diagonal of a group's covariance matrix is raised by this fraction, so that the matrix is invertible
+# even if columns of the group are equal.
 JITTER = 1e-9
 
 
 @inlined
 def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
-    """A <- its Cholesky factor with inverted diagonal; 0 where a pivot is at most DEPENDENT * diagonal."""
+    """Overwrite A with its lower Cholesky factor L, but store 1 / L[a, a] on the diagonal.
+
+    If column a depends linearly on earlier ones, 0 is stored; its pivot is then at most DEPENDENT *
+    diagonal[a], where `diagonal` has the diagonal entries of the given A.
+    """
     for a in range(size):
         pivot = A[a, a]
         for l in range(a):
@@ -31,7 +35,7 @@ def factor_block(A: Matrix, size: int, diagonal: Vector) -> None:
 
 @inlined
 def solve_forward(L: Matrix, size: int, x: Vector) -> float:
-    """x <- L^-1 x, where L is a factor from `factor_block`; return the squared norm of the result."""
+    """Overwrite x with L^-1 x and return its squared norm; L is a Cholesky factor from `factor_block`."""
     total = 0.0
     for a in range(size):
         value = x[a]
@@ -52,10 +56,7 @@ def widest_block(starts: Indices) -> int:
 
 @inlined
 def quadratic_forms(M: Tensor, c: Matrix, n: int, out: Vector) -> None:
-    """out[r] <- c[:, r]' M[:, :, r]^-1 c[:, r] for r < n; M (lower triangles) and c are overwritten.
-
-    The innermost loops of the Cholesky factorisation and the forward substitution are over r, for speed.
-    """
+    """out[r] <- c'M^-1 c for each r < n, with c[:, r] and the symmetric M[:, :, r]; overwrites c and M."""
     pivot = np.empty(n)
     for r in range(n):
         out[r] = 0.0
@@ -95,12 +96,12 @@ def add_block_scores(
 ) -> bool:
     """Add the scores of blocks of columns in one binary problem to `drop`, `gain` and `change`.
 
-    They are the predicted changes of the objective if a block of the support is dropped, if a block outside
-    it is added, and if one is swapped for the other. Block a of the support has the indices
-    inside[lose_starts[a]:lose_starts[a + 1]] into u, and block b outside it the indices
-    outside[take_starts[b]:take_starts[b + 1]] into `grad`. A column whose gradient was set to 0, because its
-    coefficient would violate the required sign, is left out of its block. In work arrays smaller blocks are
-    padded with zeros. Returns whether no column depends linearly on others of its block.
+    drop[a] is the predicted rise of the objective if block a of the support is dropped, gain[b] the predicted
+    decrease if block b outside the support is added, and change[a, b] the change if b replaces a. Block a has
+    the coefficients u[inside[lose_starts[a]:lose_starts[a + 1]]], block b the gradient entries
+    grad[outside[take_starts[b]:take_starts[b + 1]]]. A column with gradient 0, such as one whose coefficient
+    would get a forbidden sign, counts as absent. `schur` is the Schur complement of the columns outside; `R`
+    and `inverse`: see `score_columns`. Returns False if a column outside depends linearly on its block.
     """
     are_independent = True
     n_lose, n_take = lose_starts.size - 1, take_starts.size - 1
@@ -185,7 +186,7 @@ def add_block_scores(
 def schur_blocks(
     gram: Matrix, ridge: Vector, idx: Indices, outside: Indices, R: Matrix, starts: Indices, S: Matrix
 ) -> None:
-    """S <- the Schur complements of pairs of columns of the same block; other entries stay as they are."""
+    """Write to S the Schur complement of the columns `outside`, only for pairs in one block of `starts`."""
     for b in range(starts.size - 1):
         for i in range(starts[b], starts[b + 1]):
             for j in range(starts[b], i + 1):
@@ -214,12 +215,14 @@ def score_groups(
     gain: Vector,
     change: Matrix,
 ) -> bool:
-    """drop, gain, change <- the scores of blocks of columns, summed over the binary problems.
+    """Predict how the objective changes if blocks of columns (1 or 2 groups) are dropped, added or swapped.
 
-    `idx` (the intercept last) and `outside` hold places (row numbers) in the panel. Block a of the support
-    has the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b outside is given likewise
-    by `outside`, `outside_blocks` and `take_starts`. Columns outside that share a block lie between two
-    successive `schur_starts`. Returns whether no column outside depends on the support or on its block.
+    Sums over the binary problems are written to drop[a], the rise if block a of the support is dropped,
+    gain[b], the decrease if block b is added, and change[a, b], the change if b replaces a. `idx` (the
+    support, intercept last) and `outside` are rows of the panel, each of which holds a column. Block a has
+    the columns idx[inside_blocks[lose_starts[a]:lose_starts[a + 1]]]; block b is given likewise by `outside`,
+    `outside_blocks` and `take_starts`. Columns outside that share a block lie between successive
+    `schur_starts`. Returns False if a column outside depends linearly on the support or on its block.
     """
     are_independent = True
     k, m = idx.size, outside.size
@@ -251,7 +254,11 @@ def score_groups(
 
 @compiled
 def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Tensor, out: Vector) -> None:
-    """out[j] <- g'A^-1 g: g is the descent and A the covariance matrix, with factor factors[j], of unit j."""
+    """Write to out[j] twice the predicted decrease of the objective if group j is added to the support.
+
+    It is g'A^-1 g: g has the entries of `descent` (minus the gradient) in the columns of group j, and
+    factors[j] is the Cholesky factor of A, the covariance matrix of these columns plus their ridges.
+    """
     x = np.empty(factors.shape[1])
     for unit in range(out.size):
         first, size = starts[unit], starts[unit + 1] - starts[unit]
@@ -262,7 +269,11 @@ def group_gains(descent: Vector, starts: Indices, columns: Indices, factors: Ten
 
 @compiled
 def factor_covariances(A: Tensor, starts: Indices, ridge: Vector) -> None:
-    """Replace the covariance matrix A[j] of each unit j, plus ridges and JITTER, by its Cholesky factor."""
+    """Add ridges to the covariance matrix A[j] of each group j, and overwrite it with its Cholesky factor.
+
+    `ridge` has an entry for each column; those of group j begin at ridge[starts[j]]. Variances are also
+    raised by the fraction JITTER. A variance of 0 without a ridge becomes 1, so that A[j] is invertible.
+    """
     diagonal = np.empty(A.shape[1])
     for unit in range(starts.size - 1):
         first, size = starts[unit], starts[unit + 1] - starts[unit]

@@ -1,4 +1,4 @@
-"""The swap search for supports too large for a Gram matrix; see `refit.large` for their linear systems."""
+"""The swap search for large supports, without a Gram matrix of their columns (`refit.large` refits them)."""
 
 from collections.abc import Sequence
 
@@ -14,22 +14,23 @@ from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.search.swap_search import BETTER, Candidate, Effort, SwapSearch, unit_effects
 from kmargin.solvers.solution import Regime
 
-# In the regime DUAL, scores are expensive: only this many units of the support (those with the smallest
-# effects on decision values) and as many outside it (those with the largest gradients) are scored.
+# Scores are expensive with one unknown per active row (Regime.DUAL): only this many units of the support (of
+# least effect on decision values) and as many outside it (of largest gradient) are scored.
 N_SCORED = 64
 
-# While a support is resized, it shrinks or grows by at most this factor before it is refitted.
+# On the way to another size, the number of units of a support changes by at most this factor per refit.
 RESIZE_FACTOR = 2
 
-# Relative tolerances of refits: while a support is resized; by conjugate gradients, except the last refit.
+# Refits on the way to another size have the relative tolerance ROUGH_TOL. Others by conjugate gradients have
+# at least PRODUCT_TOL, except the last one, which is more precise.
 ROUGH_TOL, PRODUCT_TOL = 1e-4, 1e-6
 
 
 class LargeSupport(SwapSearch):
-    """The swap search for large supports, which are refitted for each binary problem separately.
+    """The swap search for large supports, which are refitted without a Gram matrix of their columns.
 
-    Few exchanges are tried, mostly of many units at a time. The score of a group is the sum of the scores of
-    its columns.
+    To save time, few swaps are tried, mostly of many units (features or groups) at once. The score of a
+    group, the predicted change of the objective, is the sum of the scores of its columns.
     """
 
     max_rounds = 4
@@ -54,7 +55,7 @@ class LargeSupport(SwapSearch):
         ]
 
     def resize(self, k: int) -> None:
-        """Drop or add units, many at a time, until the support has k units; then refit."""
+        """Drop or add many units at a time, refitted roughly, until there are k; then refit precisely."""
         while len(self.support) != k:
             size = len(self.support)
             if size > k:
@@ -75,13 +76,13 @@ class LargeSupport(SwapSearch):
         self.value = float(self.values.sum())
 
     def _effects(self) -> Vector:
-        """Variance of each support unit's contribution to decision values; infinite if the unit must stay."""
+        """Variance of what each unit of the support adds to decision values; infinite if it must stay."""
         effects = unit_effects(self.all_rows, self.units, Candidate(self.support, self.coefs))
         effects[self.units.fixed[self.support]] = np.inf
         return effects
 
     def _most_promising(self, count: int) -> Indices:
-        """The `count` units outside the support with the largest gains predicted from their gradients."""
+        """The `count` units outside the support that, by their gradients, should lower the objective most."""
         gains = np.zeros(self.units.n_features)
         for rows, lam, fit in zip(self.array_rows, self.lams, self.fits, strict=True):
             curvature = rows.variance + lam * rows.ridge_scale
@@ -96,9 +97,10 @@ class LargeSupport(SwapSearch):
         return self._most_promising(min(count, N_SCORED) if self.regime is Regime.DUAL else count)
 
     def score(self, outside: Indices) -> UnitScores:
-        """The predicted cost of dropping each unit of the support, and gain of adding each unit `outside`.
+        """Predict the objective's rise without each unit of the support, and decrease with each of `outside`.
 
-        In the regime DUAL, costs of units with large effects on decision values are infinite, not computed.
+        In the regime DUAL, to save time, rises are predicted only for the N_SCORED units of the support with
+        the smallest effects on decision values; those of the other units are set to infinity.
         """
         count = N_SCORED if self.regime is Regime.DUAL else len(self.support)
         lose = order_smallest(self._effects(), count)
@@ -115,7 +117,7 @@ class LargeSupport(SwapSearch):
         return UnitScores(drops, gain)
 
     def _places(self, lose: Indices) -> tuple[Indices, Indices]:
-        """Where the columns of the units support[lose] are in the support, and the unit in `lose` of each."""
+        """For each column of the units support[lose]: its index in the coefficients, its unit's in `lose`."""
         sizes = self.units.sizes[self.support]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(lose)), sizes[lose])
@@ -128,9 +130,10 @@ class LargeSupport(SwapSearch):
         )
 
     def _refit(self, lose: Indices, take: Indices, tol: float, give_up: float, limit: float) -> bool:
-        """Exchange units and refit; keep the result if its objective is below `limit` or `limit` is NaN.
+        """Replace the units support[lose] by `take` and refit; return whether the result is kept.
 
-        Returns whether it was kept. The refit may end early if it cannot get below `give_up`.
+        It is kept if its objective is below `limit` and below the present objective, or if `limit` is NaN. A
+        refit may end early if its objective cannot get below `give_up`.
         """
         places, columns = self._places(lose)[0], self.units.columns_of(take)
         stays: Flags = np.ones(len(self.support), np.bool_)

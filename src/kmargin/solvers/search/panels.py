@@ -1,8 +1,9 @@
 """Panels: copies of the columns of some units (features or groups), laid out for Newton steps.
 
-The swap search uses a panel for four operations, each for all binary problems at once: refit after an
-exchange of units, score exchanges, rank the units outside the support by their gradients, and load other
-units. A place is an index of a column in the panel; the intercept has a place of its own.
+The swap search uses a panel for four operations, each for all binary problems at once: refit the support
+after an exchange of units, predict how exchanges change the objective, rank the units outside the support by
+their gradients, and copy other columns into the panel. Each row of a panel holds a column of X, or the
+intercept; the index of such a row is called a place.
 """
 
 import math
@@ -24,18 +25,17 @@ from kmargin.solvers.search.swap_scores import score_pairs, score_singles
 
 NONE: Indices = np.empty(0, np.int64)
 
-# The covariance matrices of the columns of each group, padded to the size of the largest group, are kept only
-# if they have at most this many entries per column of X. Otherwise groups are ranked by variances alone.
+# Covariance matrices of groups' columns, padded to the largest group, are stored only if they have together
+# at most this many entries per column of X. Otherwise variances alone rank the groups.
 MAX_COVARIANCES_PER_COLUMN = 64
 
-
-# Gram matrices are added up over blocks of this many rows, which limits the memory for copies of active rows.
+# Gram matrices are summed over slices of this many rows, which limits the memory for copies of active rows.
 ROWS_AT_A_TIME = 2048
 
 
 @inlined
 def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indices:
-    """The places (indices in the panel) of the columns of `units`, followed by `end`, that of the intercept.
+    """The places (rows in the panel) of the columns of `units`, followed by `end`, that of the intercept.
 
     The columns of unit j have the places place_of[starts[j]:starts[j + 1]].
     """
@@ -56,11 +56,8 @@ def locate(starts: Indices, place_of: Indices, end: int, units: Indices) -> Indi
 def exchange_units(
     starts: Indices, support: Indices, coefs: Matrix, lose: Indices, take: Indices
 ) -> tuple[Indices, Matrix]:
-    """The support after an exchange, and its coefficients in each binary problem.
-
-    The units support[lose] leave. The units `take` are appended, with coefficients 0.
-    """
-    # np.ones and np.zeros take several times as long to compile as a loop
+    """Replace the units support[lose] by `take`, with coefficients 0; return support and coefficients."""
+    # Loops fill these arrays because np.ones and np.zeros take numba several times as long to compile
     stays = np.empty(support.size, np.bool_)
     for a in range(support.size):
         stays[a] = True
@@ -116,15 +113,16 @@ def try_exchanges(
     tol: float,
     values: Vector,
 ) -> tuple[int, Indices, Matrix, int]:
-    """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn], and make
-    the first exchange whose objective is below `limit`.
+    """Try exchanges of units (features or groups) one after another, and make the first that succeeds.
 
-    If `limit` is NaN, the first exchange is made whatever its objective; if it is -inf, none is made, and the
-    residuals of the last trial are left in numbers[2]. A trial fails early if it cannot get below `give_up`,
-    or if the objectives of the binary problems refitted so far exceed the limit. It also fails if it reaches
-    the largest number of Newton steps. Returns the turn (-1 if all trials failed, -2 if one of them might
-    have succeeded with more steps), the support, the coefficients and the number of Newton steps. `values`,
-    `gram`, `active` and `residual` are updated; `flags`, `numbers` and `rows` are work arrays.
+    Exchange number `turn` replaces the units support[lose[turn]] by take[turn] and refits. It succeeds if the
+    sum of the objectives of the binary problems is below `limit`; if `limit` is NaN, it always does. If
+    `limit` is -inf, none succeeds, and the residuals of the last trial are left in numbers[2]. A trial fails
+    early if its objective cannot get below `give_up`, or if the binary problems refitted so far exceed the
+    limit. It also fails if it reaches the largest number of Newton steps. Returns the turn (-1 if all trials
+    failed, -2 if one of them might have succeeded with more steps), the support, its coefficients and the
+    number of Newton steps. `values` (the objectives), `gram`, `active` and `residual` are updated; `flags`,
+    `numbers` and `rows` are work arrays.
     """
     n_problems, end = coefs.shape[0], panel.shape[0] - 2
     trial_active, now = flags[0], flags[1]
@@ -186,19 +184,19 @@ def try_exchanges(
 
 
 class UnitScores(NamedTuple):
-    """Predicted changes of the objective when units enter or leave the support, to second order."""
+    """Predicted changes of the objective, to second order, if units (features or groups) enter or leave."""
 
-    drop: Vector  # the rise if a unit of the support is dropped; infinite if the unit must stay
-    gain: Vector  # the decrease if a unit outside is added
-    change: Matrix | None = None  # the change by each swap of one unit for another; if None, drop - gain
-    are_independent: bool = True  # no unit outside depends linearly on the support, so refits are exact
+    drop: Vector  # the rise if a unit of the support is dropped; infinite if it must stay
+    gain: Vector  # the decrease if a unit outside the support is added
+    change: Matrix | None = None  # change[a, b] by replacing support unit a by b; None: drop[a] - gain[b]
+    are_independent: bool = True  # whether no unit outside depends linearly on the support (refits are exact)
 
 
 class UnitGains:
-    """Approximate decreases of the objective of one binary problem if a unit is added, for all units.
+    """Approximate decrease of the objective of one binary problem by adding each unit (feature or group).
 
-    The decreases are computed from the gradient and the variances of columns. For groups, covariances of
-    their columns replace the variances, unless the covariances take too much memory.
+    The decreases are computed from the gradient and the variances of columns; for groups, from the gradient
+    and the covariances of their columns, unless the covariances take too much memory.
     """
 
     def __init__(self, rows: Rows, units: Units) -> None:
@@ -207,7 +205,7 @@ class UnitGains:
         self.lam = np.nan
 
     def _covariances(self, widest: int) -> Tensor | None:
-        """The covariance matrix of the columns of each unit; None for single columns, or to save memory."""
+        """Covariance matrix of each group's columns; None if groups are single columns, or to save memory."""
         rows, q = self.rows, len(self.units.columns)
         if widest == 1 or not isinstance(rows, ArrayRows) or not rows.fits(q * rows.n_samples):
             return None
@@ -228,7 +226,7 @@ class UnitGains:
             return
         self.lam = lam
         curvature = self.rows.variance + lam * self.rows.ridge_scale
-        varies = curvature > np.finfo(np.float64).tiny  # inverses of smaller numbers overflow
+        varies = curvature > np.finfo(np.float64).tiny  # 1 / curvature would overflow for smaller numbers
         self.weights = np.divide(1.0, curvature, out=np.zeros(len(curvature)), where=varies)
         if self.covariances is not None:
             self.factors = self.covariances.copy()
@@ -236,7 +234,7 @@ class UnitGains:
             factor_covariances(self.factors, self.units.starts, ridges)
 
     def gains(self, descent: Vector) -> Vector:
-        """Twice the approximate decrease for each unit; `descent` is the negative gradient of the loss."""
+        """Twice the predicted decrease by adding each unit; `descent` is minus the gradient of the loss."""
         if self.covariances is None:
             return self.units.total(descent**2 * self.weights)
         out = np.empty(self.units.n_units)
@@ -245,12 +243,12 @@ class UnitGains:
 
 
 class Panels:
-    """The columns of some units in all binary problems, side by side in memory (see `refit.newton`)."""
+    """Copies of the columns of some units (features or groups), rows of all binary problems side by side."""
 
     def __init__(
         self, all_rows: Sequence[ArrayRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """`n_places` is the number of columns of X that the panel can hold."""
+        """Make a panel with room for `n_places` columns of X, but without any of them yet."""
         self._make_places(all_rows, units, n_places, gains)
         self.array_rows = all_rows
         row_starts = np.cumsum([0, *(rows.n_samples for rows in all_rows)])
@@ -269,10 +267,10 @@ class Panels:
     def _make_places(
         self, all_rows: Sequence[Rows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
-        """Allocate ridges, Gram matrices, and the table of which column of X is where in the panel."""
+        """Allocate ridges, Gram matrices, and tables of which column of X is in which row of the panel."""
         self.all_rows, self.units, self.n_places, self.unit_gains = all_rows, units, n_places, gains
-        # contents[place] is the index in units.columns of the column at a place, or -1 if the place is empty;
-        # place_of[index] is the place of units.columns[index], or -1 if it is not in the panel.
+        # Row `place` of the panel holds the column units.columns[contents[place]], or none if that index is
+        # -1. units.columns[index] is in the row place_of[index] of the panel, or in none if that is -1.
         self.contents = np.full(n_places, -1)
         self.place_of = np.full(len(units.columns), -1)
         self.held = np.zeros(units.n_units, np.bool_)
@@ -283,7 +281,7 @@ class Panels:
         self.lams = np.full(len(all_rows), np.nan)
 
     def set_ridges(self, lams: Vector) -> None:
-        """Set the ridge of each binary problem for the columns in the panel."""
+        """Set the ridges, one for each binary problem, for the columns in the panel and `unit_gains`."""
         if lams is self.lams or np.array_equal(lams, self.lams):
             return
         self.lams = lams
@@ -299,7 +297,7 @@ class Panels:
             ridge[places] = lam * rows.ridge_scale[columns]
 
     def hold(self, needed: Indices) -> None:
-        """Load these units into the panel; if there are too few empty places, unload all other units."""
+        """Copy the columns of these units into the panel; if space is short, first remove all others."""
         coming = needed[~self.held[needed]]
         if len(coming) == 0:
             return
@@ -319,7 +317,7 @@ class Panels:
         self._fill(places)
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Find the rows that are active at these coefficients; called before any unit is loaded."""
+        """Find the active rows at these coefficients, for the first Gram matrices of an empty panel."""
         if not coefs.any():
             return
         columns = self.units.columns_of(support)
@@ -328,12 +326,12 @@ class Panels:
         self._update_gram(np.arange(self.n_places, self.n_places + 2))
 
     def _fill(self, places: Indices) -> None:
-        """Copy columns of X to these places (rows of the panel), and update the Gram matrices."""
+        """Copy the columns of X that belong into these rows of the panel; update the Gram matrices."""
         columns = self.units.columns[self.contents[places]]
         for rows, part in zip(self.array_rows, self.slices, strict=True):
             if len(self.all_rows) == 1:
                 rows.X.fill_panel(columns, rows.t, places, self.panel)
-            else:  # `fill_panel` needs a contiguous array
+            else:  # `fill_panel` writes only to contiguous arrays, unlike this part of the panel
                 block = np.empty((len(places), rows.n_samples))
                 rows.X.fill_panel(columns, rows.t, np.arange(len(places)), block)
                 self.panel[places, part] = block
@@ -345,7 +343,7 @@ class Panels:
             for first in range(part.start, part.stop, ROWS_AT_A_TIME):
                 tile = slice(first, min(first + ROWS_AT_A_TIME, part.stop))
                 panel, rows = self.panel[:, tile], np.flatnonzero(self.active[tile])
-                if 2 * len(rows) < panel.shape[1]:  # copying active rows takes less time than multiplying all
+                if 2 * len(rows) < panel.shape[1]:  # to copy the active rows is faster than to multiply all
                     panel = panel.take(rows, axis=1)
                     products += panel[places] @ panel.T
                 else:
@@ -353,11 +351,11 @@ class Panels:
             gram[places], gram[:, places] = products, products.T
 
     def _unit_starts(self, units: Indices) -> Indices:
-        """Where each unit begins among the concatenated columns of `units`, then their number."""
+        """Index of each unit's first column when the columns of `units` are joined, then their number."""
         return np.concatenate([[0], np.cumsum(self.units.sizes[units])])
 
     def _places(self, units: Indices) -> Indices:
-        """The places of the columns of these units, followed by that of the intercept."""
+        """The rows of the panel with the columns of these units, followed by that of the intercept."""
         positions = self.units.positions_of(units)
         idx = np.empty(len(positions) + 1, np.int64)
         idx[:-1], idx[-1] = self.place_of[positions], self.n_places
@@ -374,11 +372,11 @@ class Panels:
         tol: float,
         values: Vector,
     ) -> tuple[int, Indices, Matrix, int]:
-        """Try the exchange of the units support[lose[turn]] for the units take[turn] for turn = 0, 1, ...
+        """Try to replace the units support[lose[turn]] by take[turn] for turn = 0, 1, ... until one succeeds.
 
-        The first exchange with an objective below `limit` is made. Returns its turn (negative if there is
-        none), the support, its coefficients, and the number of Newton steps. The new objectives are written
-        to `values`. A trial may end early if it cannot get below `give_up` (see `try_exchanges`).
+        An exchange succeeds if its refit has an objective below `limit`; a refit may end early if it cannot
+        get below `give_up`. Returns the turn (negative if all failed), the support, its coefficients, and the
+        number of Newton steps. The new objectives are written to `values`. See `try_exchanges` for details.
         """
         return try_exchanges(
             self.panel, self.row_starts, self.gram, self.ridge, self.active, self.residual, self.flags,
@@ -387,10 +385,7 @@ class Panels:
         )  # fmt: skip
 
     def score(self, support: Indices, coefs: Matrix, outside: Indices) -> UnitScores:
-        """Predicted changes of the objective if units of the support and units `outside` are swapped.
-
-        The intermediate results are kept for `score_pairs`.
-        """
+        """Predict the changes of the objective if support units are swapped for units `outside`."""
         idx, places = self._places(support), self.place_of[self.units.positions_of(outside)]
         signs = None if self.place_signs is None else self.place_signs[places]
         drop, gain = np.empty(len(support)), np.empty(len(outside))
@@ -410,7 +405,7 @@ class Panels:
                 self.gram, self.ridge, idx, coefs, places, signs, np.arange(len(idx) - 1), starts,
                 np.arange(len(places)), starts_in, starts_in, drop, gain, change,
             )  # fmt: skip
-        np.fmax(drop, 0.0, out=drop)  # NaN marks a column that depends on others: dropping it costs nothing
+        np.fmax(drop, 0.0, out=drop)  # NaN becomes 0: dropping a linearly dependent column raises nothing
         if self.has_fixed:
             fixed = self.units.fixed[support]
             drop[fixed], change[fixed] = np.inf, np.inf
@@ -419,10 +414,10 @@ class Panels:
     def score_pairs(
         self, support: Indices, coefs: Matrix, outside: Indices, lose: Indices, take: Indices
     ) -> Matrix:
-        """Predicted change of the objective by each swap of two units for two.
+        """Predict the change of the objective by each swap of two units for two.
 
-        Rows are the pairs of units support[lose], columns those of outside[take]. `score` must have been
-        called for the same units before.
+        Rows of the result are the pairs of units support[lose], columns the pairs of outside[take]. Results
+        that the last call of `score` stored, which must have been for the same units, are used.
         """
         change = np.zeros((math.comb(len(lose), 2), math.comb(len(take), 2)))
         if self.is_single:
@@ -442,9 +437,9 @@ class Panels:
         return change
 
     def gains(self, support: Indices, coefs: Matrix, of_trial: bool = False) -> Vector:
-        """Twice the approximate decrease if a unit is added to the support (see `UnitGains`), for all units.
+        """For each unit, twice the approximate decrease of the objective if it is added to the support.
 
-        If `of_trial`, the support is that of the last trial refit.
+        The decreases are predicted at the present coefficients or, if `of_trial`, at those of the last trial.
         """
         pulls = squared_hinge.slopes(self.numbers[2] if of_trial else self.residual)
         total = np.zeros(self.units.n_units)
@@ -456,7 +451,7 @@ class Panels:
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Recompute the objectives into `values`; return the sum of predicted decreases, 0 at the minimum."""
+        """Recompute the objectives `values`; return the decrease that gradients predict (0 at a minimum)."""
         idx = self._places(support)
         has_signs = self.place_signs is not None
         return float(
@@ -467,7 +462,7 @@ class Panels:
 
 
 def _unions(starts: Indices, blocks: Indices) -> tuple[Indices, Indices]:
-    """Concatenate the indices of the columns of each pair of `blocks`; return them and where pairs begin."""
+    """For each pair of `blocks`, join their column indices; return all joined, and where each pair begins."""
     unions = [
         np.concatenate([np.arange(starts[a], starts[a + 1]), np.arange(starts[b], starts[b + 1])])
         for a, b in combinations(blocks.tolist(), 2)

@@ -1,4 +1,8 @@
-"""Search supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts."""
+"""Search supports of one or several sizes, for one ridge after another: warm starts, sweeps, restarts.
+
+A unit is a feature, or a group of features that enters and leaves the support as a whole. A size k is a
+number of units; a path is a fit of several sizes. A panel is a copy of some columns of X (see `panels`).
+"""
 
 import math
 from collections.abc import Sequence
@@ -30,81 +34,79 @@ from kmargin.solvers.search.swap_search import (
 from kmargin.solvers.search.working_set import WorkingSet
 from kmargin.solvers.solution import Regime
 
-# In this module a unit is a feature, or a group of features that enters and leaves the support as a whole; a
-# size is a number of units; and a panel is a copy of some columns of X (see `panels`).
-
-# A problem counts as small if the Gram matrix of all columns takes at most this many flops. Small problems
-# are searched from more starts, and in a panel that holds all columns.
+# A problem counts as small if the Gram matrix of all columns of X takes at most this many flops. Small
+# problems are searched from more starts, and with all columns copied into one array (a panel).
 SMALL_GRAM_FLOPS = 1e7
 
-# If X has at most this many columns, one panel of all of them serves all sizes of a path.
+# If X has at most this many columns, one panel (a copy of all columns) serves all sizes of a path.
 WHOLE_PANEL_COLUMNS = 256
 
-# Supports with more columns than this are refitted by linear systems with one unknown per active row if there
-# are fewer active rows than columns (the regime DUAL).
+# Supports with more columns than this are refitted by linear systems with one unknown per active row (row of
+# positive loss), if there are fewer active rows than columns. This is the regime DUAL.
 LARGE_SUPPORT = 128
 
-# Flop budget of small problems for swaps beyond `max_swaps`: in a single fit, and for each size of a path.
+# In small problems more swaps than `Effort.max_swaps` may fail in a row, if their refits take at most this
+# many flops together: in a fit of one size, and for each size of a path.
 SWAP_FLOPS, PATH_SWAP_FLOPS = 2e6, 5e4
 
-# effort="thorough" tries every swap of one unit for another if that takes at most this many flops (10 s).
+# effort="thorough" tries all swaps of one unit for another if refits take at most this many flops (10 s).
 ALL_SWAPS_FLOPS = 2e10
 
-# All supports of a size are refitted if that takes at most this many flops: in a single fit, and in a path.
+# All supports of size k are refitted if that takes at most this many flops: in a fit of one k, and on a path.
 ENUMERATION_FLOPS, PATH_ENUMERATION_FLOPS = 6e6, 1.5e6
 
-# Some searches start from a single unit: at most one for each UNITS_PER_START units of the problem, with at
-# most START_FLOPS flops together. The support that such a search finds is searched again with full effort if
-# its objective is below START_RTOL times the best one so far.
+# Some searches start from a single unit (feature or group): at most one search per UNITS_PER_START units of
+# the problem, and at most START_FLOPS flops together. A support found by such a search is the start of a
+# search with full effort if its objective is below START_RTOL times the best one so far.
 START_FLOPS, UNITS_PER_START, START_RTOL = 1e7, 8, 4.0
 
-# For a size of a path, other starts are tried if a refit takes at most PATH_START_FLOPS. If a refit takes
-# more, but at most PATH_OMIT_FLOPS, the search is instead repeated without one unit of the support, for
-# PATH_OMITTED units in turn. In a single fit of size k, it is repeated for OMITTED_ROUNDS * k units.
+# A size of a path is searched from other starts if a refit takes at most PATH_START_FLOPS flops. If it takes
+# more, but at most PATH_OMIT_FLOPS, the search is instead repeated without a unit of the support, for
+# PATH_OMITTED units in turn. Searches from other starts end with OMITTED_ROUNDS * k such repetitions.
 PATH_START_FLOPS, PATH_OMIT_FLOPS, PATH_OMITTED, OMITTED_ROUNDS = 2e3, 9e3, 4, 2
 
-# A single fit is warm-started by searches with decreasing ridges, relative to the median variance of a
-# column: STRONGEST, then each divided by RIDGE_STEP, until the given ridge or WEAKEST is reached.
+# A fit of one size begins with searches with decreasing ridges. In units of the median variance of a column,
+# the first is STRONGEST, and each is RIDGE_STEP times the next, until the given ridge or WEAKEST is reached.
 STRONGEST, RIDGE_STEP, WEAKEST = 0.1, 10.0, 0.9e-4
 
-# A single fit of size k also searches sizes that differ from k by at most 1 plus NEARBY * k, or 1 plus
-# SMALL_NEARBY * k for small problems, and uses the supports found there as starts.
+# A fit of one size k also searches sizes that differ from k by at most 1 + NEARBY * k (in small problems
+# 1 + SMALL_NEARBY * k), and uses the supports found there as starts for size k.
 NEARBY, SMALL_NEARBY = 0.2, 0.5
 
-# Flop budgets are multiplied by the number of binary problems, but at most by this number.
+# Flop budgets are multiplied by the number of binary problems, or by this number if that is smaller.
 MAX_BUDGETS = 4
 
-# A restart replaces a random number c of units of the support by c units drawn from the ADD_POOL * c units
-# with the largest gains. Searches with decreasing ridges follow, from a random one of at most
-# RESTART_STRONGEST, divided by RESTART_STEP each time, to the given one. If the objective is then below
-# RESTART_RTOL times the best, a search with full effort follows.
+# A restart replaces a random number c of units of the support by c units, drawn from the ADD_POOL * c units
+# that are predicted to lower the objective most. It searches with decreasing ridges: first a random one of at
+# most RESTART_STRONGEST median variances of a column, divided by RESTART_STEP each time, down to the given
+# one. If the objective is then below RESTART_RTOL times the best, a search with full effort follows.
 ADD_POOL, RESTART_STRONGEST, RESTART_STEP, RESTART_RTOL = 4, 0.5, 2.5, 1.1
 
-# A restart ends after RESTART_SWAPS failed single swaps in a row. The time that it takes is estimated, not
-# measured, so that the number of restarts depends on the data alone: it is RESTART_SECONDS, ENTRY_SECONDS for
-# each entry of X, STEP_SECONDS for each Newton step, and FLOP_SECONDS for each flop of a Newton step.
+# A restart ends after RESTART_SWAPS failed swaps of one unit for another in a row. Its time is estimated, so
+# that the number of restarts depends on the data alone: RESTART_SECONDS, plus ENTRY_SECONDS per entry of X,
+# plus STEP_SECONDS per Newton step, plus FLOP_SECONDS per flop of a Newton step.
 RESTART_SWAPS, RESTART_SECONDS, ENTRY_SECONDS, STEP_SECONDS, FLOP_SECONDS = 16, 3e-4, 1e-9, 1e-5, 1e-10
 
-# Restarts end early after the fraction PATIENCE of the time limit, to which a success after t seconds adds
-# SUCCESS_FACTOR * t; or if the latest searches, those of nearby sizes included, have all led back to the best
-# support, and together have used MAX_RETURN_FRACTION of the limit.
-PATIENCE, SUCCESS_FACTOR, MAX_RETURN_FRACTION = 0.2, 3.0, 0.07
+# Restarts end after the fraction PATIENCE of their time limit, or SUCCESS_FACTOR * t later if the last better
+# support was found after t seconds. They also end if the latest searches, nearby sizes included, all led back
+# to the best support and together took the fraction MAX_RETURN_FRACTION of the limit.
+PATIENCE, SUCCESS_FACTOR, MAX_RETURN_FRACTION = 0.4, 3.0, 0.1
 
-# If there are at least as many rows as columns, and at least this many rows for each unit of the support,
+# If X has at least as many rows as columns, and at least this many rows for each unit of the support, random
 # restarts seldom find a better support and are made only for effort="thorough".
 FEW_ROWS_PER_UNIT = 8
 
-# Restarts draw the same random numbers in every fit, so that the same data give the same model.
+# Seed of the random numbers of restarts, the same in every fit, so that the same data give the same model.
 RESTART_SEED = 0
 
 
 class SupportPath:
-    """Finds the best support of each size, for one vector of ridges (one per binary problem) at a time."""
+    """Searches for the best support of each size, for given ridges, one for each binary problem."""
 
     def __init__(self, problem: Problem, sizes: Sequence[int], effort: Effort) -> None:
         self.units = units = problem.units
         self.all_rows = [make_rows(binary) for binary in problem.binary]
-        self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # all rows, or none
+        self.array_rows = [rows for rows in self.all_rows if isinstance(rows, ArrayRows)]  # none if in blocks
         self.n_problems, self.n_units = len(self.all_rows), units.n_units
         self.fixed_units = Candidate.start(np.flatnonzero(units.fixed), units, self.n_problems)
         self.n_fixed = len(self.fixed_units.support)
@@ -118,9 +120,9 @@ class SupportPath:
         flops = (SWAP_FLOPS if len(self.sizes) == 1 else PATH_SWAP_FLOPS) * self.n_budgets
         flops = flops if self.is_small and effort.max_starts else 0.0
         self.effort = effort._replace(flops=flops, all_swaps=effort.all_swaps and holds_all)
-        self.found: dict[int, Candidate] = {}  # the best support of each size
+        self.found: dict[int, Candidate] = {}  # for each size, the best support found
         self.finished: set[int] = set()  # sizes whose best support has had its final refit
-        self.failed: dict[Effort, set[frozenset[int]]] = {}  # where searches with these ridges ended
+        self.failed: dict[Effort, set[frozenset[int]]] = {}  # for each effort, supports where a search ended
         self.promising = np.inf  # searches with a higher objective skip `search_wider`
         self.n_newton = 0
         self.rng = np.random.default_rng(RESTART_SEED)
@@ -131,19 +133,17 @@ class SupportPath:
     def gains(self) -> list[UnitGains]:
         return [UnitGains(rows, self.units) for rows in self.all_rows]
 
-    # The results
-
     def best(self, k: int) -> Candidate:
-        """The best support found with at most k units."""
+        """The best support found with at most k units (features or groups)."""
         return min((found for size, found in self.found.items() if size <= k), key=attrgetter("value"))
 
     def walk(self, lams: Vector) -> None:
-        """Search all sizes for these ridges, starting from the supports found for the previous ridges."""
+        """Search supports of all sizes with the ridges `lams`, from the supports for the previous ridges."""
         self.lams, self.n_newton = lams, 0
         self.finished, self.failed = set(), {}
         if not self.sizes:
             return
-        # The current ridges are `strength` times `unit_lams`, which equal the median variance of a column.
+        # The ridges are `strength` times `unit_lams`, each of which is about the median variance of a column.
         scales = np.array([np.median(rows.variance[self.units.columns]) for rows in self.all_rows])
         ratios = np.divide(lams, scales, out=np.zeros(len(lams)), where=scales > 0)
         self.strength = float(np.median(ratios))
@@ -158,11 +158,11 @@ class SupportPath:
             for size in sorted(self.found):
                 flops = self._trial_flops(size)
                 if flops > PATH_OMIT_FLOPS:
-                    break  # larger sizes cost more
+                    break  # refits of larger supports take even more flops
                 if flops <= PATH_START_FLOPS:
                     if not self._tried_every_support(size, self.found[size]):
                         self._start_elsewhere(size)
-                elif size > 2:  # swaps of two units for two reach all supports of size 2
+                elif size > 2:  # swaps of two units for two can reach any support of size 2
                     self._omit_units(size, PATH_OMITTED, self.effort)
         for size in self.found:
             if self.effort.all_swaps and not self.found[size].all_tried:
@@ -170,15 +170,13 @@ class SupportPath:
             self._finish_size(size)
 
     def improve(self, lams: Vector, start: Candidate) -> None:
-        """Search for these ridges and the size of `start`, from the support of `start` only."""
+        """Search with the ridges `lams` for a better support than `start` of the same size, from it alone."""
         self.lams, self.n_newton = lams, 0
         size = len(start.support)
         self.found = {size: self._finish(self._search(lams, size, start, self.effort))}
 
-    # A single search
-
     def _search(self, lams: Vector, k: int, start: Candidate, effort: Effort) -> Candidate:
-        """Search from a start for a support of size k; return the best one found."""
+        """Search by swaps from `start`, first resized to k units; return the support found."""
         search = self._make_search(lams, k, start, effort)
         at_these = lams is self.lams and not (self._whole is search and self._whole.barred is not None)
         search.failed = self.failed.setdefault(effort, set()) if at_these else None
@@ -203,7 +201,7 @@ class SupportPath:
         else:
             capacity = size
             if len(self.sizes) == 1:
-                larger = self._nearby_range(k, NEARBY)[0]  # searched with the least effort
+                larger = self._nearby_range(k, NEARBY)[0]  # largest size searched beside k, with least effort
                 needs = ((k, self.effort), (larger, effort.least()))
                 sizes = [size + each.n_outside(size, self.n_units) for size, each in needs]
                 capacity = min(max(sizes), self.n_units - 1)
@@ -213,7 +211,7 @@ class SupportPath:
         return self._part
 
     def _whole_panel(self, lams: Vector, start: Candidate) -> WorkingSet:
-        """The search in a panel of all columns, moved to `start`; the panel is built at the first call."""
+        """Return the search that has all columns in its panel, moved to `start`; the first call makes it."""
         if self._whole is None:
             self._whole = WorkingSet(
                 self.all_rows, self.units, lams, self.n_units, start, self.effort.tol, self.gains
@@ -223,9 +221,9 @@ class SupportPath:
         return self._whole
 
     def _regime(self, k: int, size: int, start: Candidate) -> Regime:
-        """Choose the linear algebra for supports of k units; a panel would hold `size` units.
+        """Choose the linear algebra for refits of k units; a panel (copied columns) would hold `size` units.
 
-        The number of active rows is counted at the coefficients of `start`, as an estimate.
+        The choice depends on the number of active rows (of positive loss) at the coefficients of `start`.
         """
         n_columns = self.units.widest(k)
         primal = Regime.PANEL if size >= self.n_units else Regime.WORKING_SET
@@ -242,17 +240,17 @@ class SupportPath:
         return primal if self._panel_fits(size) else Regime.PRODUCTS
 
     def _panel_fits(self, size: int) -> bool:
-        """Whether panels of `size` units are not too large compared with the data."""
+        """Whether a panel, a dense copy of the columns of `size` units, is not too large compared with X."""
         return self.is_remote or self.all_rows[0].fits((self.units.widest(size) + 2) * self.n_rows)
 
     def _has_panel(self, k: int) -> bool:
-        """Whether a single fit of size k uses a panel, whatever the number of active rows."""
+        """Whether a fit of one size k copies columns into a panel, however many rows are active."""
         size = self._nearby_range(k, NEARBY)[0] + self.effort.n_outside(k, self.n_units)
         is_moderate = self.units.widest(k) <= LARGE_SUPPORT or self.units.signs.any() or self.is_remote
         return self.is_narrow or (is_moderate and self._panel_fits(size))
 
     def _trial_flops(self, k: int) -> float:
-        """Approximate flops of a refit with k units, divided by the factor `n_budgets` of flop budgets."""
+        """Flops of a refit of k units, divided by `n_budgets` for comparison with budgets of one problem."""
         n_columns = math.ceil(k * len(self.units.columns) / self.n_units) + 1
         return refit_flops(self.all_rows, n_columns) / self.n_budgets
 
@@ -265,25 +263,23 @@ class SupportPath:
         return order[~self.units.fixed[found.support[order]]]
 
     def _trim(self, found: Candidate, size: int) -> Candidate:
-        """A start with the `size` units of the support that have the largest effects on decision values."""
+        """A start for a search: the `size` units of `found` with the largest effects on decision values."""
         n_gone = max(0, len(found.support) - size)
         return found.without(self._removable(found)[:n_gone], self.units)
 
     def _try(self, k: int, start: Candidate, effort: Effort | None = None) -> bool:
-        """Search for size k from another start; keep the result if it is better, and return whether it is."""
+        """Search for k units from `start`; put a better result into `found`; return whether it is better."""
         self.promising = (1.0 + MAX_PREDICTED_RISE) * self.found[k].value
         self.last = found = self._search(self.lams, k, start, effort or self.effort)
         self.promising = np.inf
         if not found.value < BETTER * self.found[k].value:
             return False
-        self._finish_size(k)  # the objective of `found[k]` may be too high before its final refit
+        self._finish_size(k)  # before its final refit, the objective of `found[k]` may be too high
         found = self._finish(found)
         is_better = found.value < BETTER * self.found[k].value
         if is_better:
             self.found[k] = found
         return is_better
-
-    # The final refit
 
     def _finish_size(self, k: int) -> None:
         if k not in self.finished:
@@ -291,7 +287,7 @@ class SupportPath:
             self.finished.add(k)
 
     def _finish(self, found: Candidate) -> Candidate:
-        """Refit the support exactly, by an SVD, unless its gradient is already known to be zero."""
+        """Refit the support precisely, by SVD, unless that is expensive or the gradient is known to be 0."""
         if found.is_exact or self.is_remote or self.units.signs.any() or found.values is None:
             return found
         coefs, values = found.coefs.copy(), found.values.copy()
@@ -308,7 +304,7 @@ class SupportPath:
         return found._replace(coefs=coefs, values=values, value=value, all_tried=all_tried, is_exact=True)
 
     def _try_every_swap(self, k: int) -> None:
-        """Try every swap of one unit of the best support for another, if that is affordable."""
+        """Try every swap of one unit of the best support, if the refits take at most ALL_SWAPS_FLOPS."""
         regime, flops = self.found[k].regime, self._n_swaps(k) * self._trial_flops(k)
         if regime is None or not regime.takes_panel or flops > ALL_SWAPS_FLOPS:
             return
@@ -317,10 +313,8 @@ class SupportPath:
             self.found[k] = found
             self.finished.discard(k)
 
-    # Searches for one size
-
     def _walk_single(self, k: int) -> None:
-        """Search size k from the previous ridges' support, or by stronger ridges; then from other starts."""
+        """Search size k from the previous ridges' support or via stronger ridges; then from other starts."""
         found = self.found.pop(k, None)
         if found is None:
             found = self.fixed_units
@@ -337,7 +331,7 @@ class SupportPath:
             self._restart(k)
 
     def _descend(self, k: int, found: Candidate, strongest: float, step: float) -> Candidate:
-        """Search with ridges from `strongest`, relative to `unit_lams`, down to the current ones."""
+        """Search with ridges strongest * unit_lams, divided by `step` repeatedly, down to nearly `lams`."""
         while strongest > max(math.sqrt(step) * self.strength, WEAKEST):
             found = self._search(strongest * self.unit_lams, k, found, self.effort.least())
             strongest /= step
@@ -349,10 +343,7 @@ class SupportPath:
         return self.effort.flops > 0 and n_supports * self._trial_flops(k) <= flops
 
     def _tried_every_support(self, k: int, start: Candidate) -> bool:
-        """Refit all supports of size k if they are few; return whether the best is known to be the optimum.
-
-        It is not if the final refit raises the objective, which was then inexact during the search.
-        """
+        """Refit all supports of size k if they are few; return whether the best is known to be optimal."""
         if not self._can_try_every_support(k):
             return False
         whole = self._whole_panel(self.lams, start)
@@ -364,14 +355,14 @@ class SupportPath:
         self.n_newton += whole.n_newton
         best = self._finish(found)
         if not best.value * BETTER <= found.value + ZERO_OBJECTIVE:
-            return False
+            return False  # the refits were inexact, so that another support may be better
         if k not in self.found or best.value <= self.found[k].value:
             self.found[k] = best
             self.finished.add(k)
         return True
 
     def _search_nearby_sizes(self, k: int) -> None:
-        """Search sizes near k, and use each support found there as a start for size k."""
+        """Search supports of sizes near k, and use each one found as a start of a search for size k."""
         sizes = self._nearby_sizes(k)
         n_stale, self.in_vain = 0, 0.0
         for number in range(len(sizes) * self.effort.max_sweeps // 2):
@@ -383,7 +374,7 @@ class SupportPath:
                 break
 
     def _nearby_sizes(self, k: int) -> list[int]:
-        """Sizes above and below k in turn: the farthest two, or all up to these if trials are inexpensive."""
+        """Sizes to search beside k, farthest first, larger and smaller in turn; only 2 if refits are slow."""
         is_inexpensive = self._n_swaps(k) * self._trial_flops(k) <= SWAP_FLOPS
         larger, smaller = self._nearby_range(k, NEARBY if self._whole is None else SMALL_NEARBY)
         if self._whole is None or not is_inexpensive:
@@ -393,12 +384,12 @@ class SupportPath:
         return [size for size in dict.fromkeys(sizes) if size != k]
 
     def _nearby_range(self, k: int, fraction: float) -> tuple[int, int]:
-        """The largest and the smallest size to search beside k."""
+        """The largest and the smallest size to search beside k: k plus or minus 1 + fraction * k."""
         step = 1 + int(fraction * k)
         return min(k + step, self.n_units), max(k - step, 1, self.n_fixed)
 
     def _start_elsewhere(self, k: int) -> None:
-        """If trials are inexpensive, search from single units, in decreasing order of their gains."""
+        """If refits are inexpensive, search from single units, first those that lower the objective most."""
         flops, n_swaps = self._trial_flops(k), self._n_swaps(k)
         effort = self.effort._replace(flops=SWAP_FLOPS)
         work = min(n_swaps * flops, SWAP_FLOPS)
@@ -419,9 +410,10 @@ class SupportPath:
         self._omit_units(k, OMITTED_ROUNDS * k, effort)
 
     def _omit_units(self, k: int, n_rounds: int, effort: Effort) -> None:
-        """Search without one unit of the support, then allow it and search again; repeat for other units.
+        """Search without one unit of the best support, then from the result with all units; repeat.
 
-        Units with the least effect on decision values come first. A success starts over from the new support.
+        Units of least effect on decision values are left out first. A success starts over from the new
+        support.
         """
         whole = self._whole_panel(self.lams, self.fixed_units)
         omitted: set[int] = set()
@@ -439,10 +431,7 @@ class SupportPath:
             omitted = set() if is_better else omitted | {unit}
 
     def _restart(self, k: int) -> None:
-        """Iterated local search: perturb the best support at random, search again, keep the better support.
-
-        Each search begins with stronger ridges, which lead to supports that the given ridges alone miss.
-        """
+        """Iterated local search: perturb the best support, search with decreasing ridges, keep the better."""
         budget, spent = self.effort.restart_seconds, 0.0
         end = PATIENCE * budget
         effort = self.effort._replace(max_swaps=max(self.effort.max_swaps, RESTART_SWAPS), flops=0.0)
@@ -460,9 +449,9 @@ class SupportPath:
             end = PATIENCE * budget + SUCCESS_FACTOR * spent if is_better else end
 
     def _count_seconds(self, k: int, best: Candidate, n_newton: int) -> float:
-        """Estimated seconds of a search that began at the support `best` after `n_newton` Newton steps.
+        """Estimate the seconds since `best` was the best support and `n_newton` Newton steps had been made.
 
-        The attribute `in_vain` adds the seconds of the latest searches that all led back to the best support.
+        If the last search ended at `best` again, they are added to `in_vain`; otherwise `in_vain` becomes 0.
         """
         n_entries = sum(rows.n_samples * rows.n_features for rows in self.all_rows)
         step = STEP_SECONDS + FLOP_SECONDS * self._trial_flops(k) * self.n_budgets / self.n_problems
@@ -472,7 +461,7 @@ class SupportPath:
         return seconds
 
     def _perturbed(self, k: int, best: Candidate) -> Candidate | None:
-        """The best support with some units replaced at random; None if no unit can be replaced."""
+        """The best support with a random number of units replaced; None if no unit can be replaced."""
         order = self.rng.permutation(self._removable(best))
         if len(order) == 0 or self.n_units == k:
             return None
@@ -487,10 +476,8 @@ class SupportPath:
         added = self.rng.permutation(pool[gains[pool] > 0])[:n_dropped]
         return Candidate(search.support, search.coefs).with_units(added, self.units)
 
-    # Searches for several sizes
-
     def _walk_whole(self) -> None:
-        """Search all sizes in one panel: from the largest down, then up and down, each from its neighbour."""
+        """Search all sizes in one panel of all columns, each from the supports of its neighbours in size."""
         sizes = self.sizes[::-1]
         self._whole_panel(self.lams, self.found.get(sizes[0], self.fixed_units))
         for k in sizes if self.found else sizes[:1]:
@@ -498,7 +485,7 @@ class SupportPath:
         self._sweep(sizes, first=0)
 
     def _walk_wide(self) -> None:
-        """Search sizes below the number of active rows in rising order, then larger ones in falling order."""
+        """Search sizes with fewer columns than active rows in rising order, then others in falling order."""
         warm, self.found = self.found, {}
         below: list[int] = []
         found = self.fixed_units
@@ -506,7 +493,8 @@ class SupportPath:
             if found.value <= ZERO_OBJECTIVE:
                 break  # more units cannot lower an objective of zero
             found = warm.get(k, found)
-            if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:  # to estimate active rows
+            if self.units.widest(k) > LARGE_SUPPORT and len(found.support) == 0:
+                # The number of active rows is estimated at the minimum on a small support.
                 size = min(k, 50, self.n_rows // self.n_problems // 4 + 1)
                 found = self._search(self.lams, max(size, self.n_fixed), found, self.effort.least())
                 if found.value <= ZERO_OBJECTIVE:
@@ -519,8 +507,8 @@ class SupportPath:
             below.append(k)
         above = [] if found.value <= ZERO_OBJECTIVE else [k for k in self.sizes if k not in below]
         if above:
-            # The fit of all units starts from zero, where all rows are active. From a small support, at whose
-            # minimum few rows are active, Newton's method would take ten times as many steps.
+            # The fit of all units starts from coefficients 0, where all rows are active. From the minimum on
+            # a small support, where few are active, Newton's method would take ten times as many steps.
             zero = Candidate.start(np.arange(self.n_units), self.units, self.n_problems)
             larger = self._search(self.lams, self.n_units, zero, self.effort)
         for k in reversed(above):
@@ -532,10 +520,10 @@ class SupportPath:
         self._sweep(below, first=1)
 
     def _sweep(self, sizes: list[int], first: int) -> None:
-        """Search each size from the support of its neighbour, up and down in turn, until no support changes.
+        """Search each size from the support of its neighbour in `sizes`, until a sweep changes no support.
 
-        A support that has not changed since it was last used as a start is skipped. Sweep 0 goes through
-        `sizes` in the given order and also searches sizes that have no support yet.
+        Sweeps are numbered from `first` on; those with odd numbers go through `sizes` in reverse. A support
+        that has not changed since it was last used as a start is skipped.
         """
         fresh = set(sizes)
         for number in range(first, self.effort.max_sweeps):

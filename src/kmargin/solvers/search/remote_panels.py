@@ -1,8 +1,8 @@
 """Panels (copies of columns) for data in blocks of rows: Newton steps and Gram matrices by sums over blocks.
 
-X never moves. Each block holds its rows of the panel and returns a number, a small matrix or a vector for
-each request. These results are added in block order, so sums do not depend on which block returned first.
-Every request contains the coefficients at which it is evaluated, so blocks need not store any.
+The blocks of X are not moved. Each block holds its rows of the panel and returns a number, a small matrix or
+a vector for each request. These results are added in block order, so sums do not depend on which block
+returned first. Every request contains the coefficients at which it is evaluated: blocks store none.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from kmargin.solvers.search.panels import Panels, UnitGains, exchange_units
 def find_direction(
     H: Matrix, ridge: Vector, u: Vector, signs: Vector | None, d: Vector
 ) -> tuple[float, bool]:
-    """d <- the Newton step from u; return the quadratic's decrease, and whether u + d is its minimum."""
+    """Write the Newton step from u to d; return the predicted decrease, and if u + d minimises the model."""
     U = np.empty((u.size, u.size))
     if signs is None:
         return newton_direction(H, ridge, u, U, np.empty(u.size), d), True
@@ -48,7 +48,7 @@ class RemoteColumns:
         self.held, self.idx = held, idx
 
     def evaluate(self, u: Vector) -> tuple[float, Matrix, Any]:
-        """The loss at u, the active rows' Gram matrix (target last), and a fingerprint of the active rows."""
+        """At coefficients u: the loss; the Gram matrix (target last) and a fingerprint of active rows."""
         parts = self.held.ask(sums.evaluate, self.idx, u)
         loss, H, z = (add_up([part[entry] for part in parts]) for entry in range(3))
         extended = np.zeros((len(u) + 1, len(u) + 1))
@@ -67,7 +67,7 @@ class RemoteColumns:
         return triangles[:, :-1], triangles[:, -1]
 
     def line_minimum(self, u: Vector, d: Vector, slope: float, curvature: float) -> float:
-        """The t that minimises the loss at u + t d plus t * slope + t^2/2 * curvature."""
+        """The step length t that minimises loss(u + t d) + t * slope + t^2/2 * curvature."""
         lo, hi, t = 0.0, np.inf, 1.0
         for _ in range(MAX_LINE_STEPS):
             first, second = add_up(self.held.ask(sums.slope_along, self.idx, u, d, t))
@@ -86,7 +86,7 @@ class RemoteColumns:
         return float(t)
 
     def gradient_slack(self, ridge: Vector, u: Vector, have_signs: bool) -> float:
-        """The sum of the decreases predicted for changes of single coefficients; zero at the minimum."""
+        """Sum of the decreases predicted for single coefficients, without those at 0 if `have_signs`."""
         descents, curvatures = add_up(self.held.ask(sums.descents_and_curvatures, self.idx, u))
         slope, curvature = ridge * u - descents, ridge + curvatures
         counts = (curvature > 0) & ~(have_signs & (u == 0))
@@ -105,8 +105,9 @@ def newton_by_sums(
 ) -> tuple[float, int]:
     """Minimise the objective over the coefficients u by Newton's method; return it and the number of steps.
 
-    H is the Gram matrix over the active rows, a sum over the blocks; `tag` is a fingerprint of the set of
-    active rows. u is overwritten with the minimiser. The steps are those of `refit.newton.newton`.
+    H is the Gram matrix of the columns (target last) over the active rows, those of positive loss; `tag` is a
+    fingerprint of the set of active rows. u is overwritten with the minimiser. The algorithm, `give_up` and
+    `tol` are those of `refit.newton.newton`.
     """
 
     def objective(loss: float, at: Vector) -> float:
@@ -144,7 +145,7 @@ def newton_by_sums(
 
 
 class RemotePanels(Panels):
-    """The panels of the binary problems, divided into blocks of rows that stay where the data are."""
+    """Panels, copies of columns of X, whose rows are in blocks and stay where the blocks are."""
 
     all_rows: Sequence[BlockRows]
 
@@ -152,16 +153,16 @@ class RemotePanels(Panels):
         self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
         self._make_places(all_rows, units, n_places, gains)
-        # for each binary problem, places and coefficients that define the active rows; None for all rows
+        # for each binary problem, places and coefficients that determine active rows; None: all are active
         self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []
 
     def begin_at(self, support: Indices, coefs: Matrix) -> None:
-        """Do nothing: the first Gram matrices are over all rows, which saves a pass over the blocks."""
+        """Do nothing: all rows count as active at first, which saves a pass over the blocks."""
 
     def _fill(self, places: Indices) -> None:
-        self.panels.clear()  # free memory first: the old and the new panels may not fit together
+        self.panels.clear()  # free the old panels first: old and new ones together may not fit in memory
         columns = np.where(self.contents >= 0, self.units.columns[self.contents], -1)
         for number, rows in enumerate(self.all_rows):
             self.panels.append(rows.problem.design.panel(columns, self.n_places))
@@ -183,7 +184,7 @@ class RemotePanels(Panels):
         tol: float,
         values: Vector,
     ) -> tuple[int, Indices, Matrix, int]:
-        if not self.panels:  # no unit is loaded: only the intercept is fitted
+        if not self.panels:  # no column has been copied, because only the intercept is fitted
             self._fill(np.empty(0, np.int64))
         n_steps, outcome = 0, -1
         for turn in range(len(lose)):
@@ -224,9 +225,9 @@ class RemotePanels(Panels):
         return total
 
     def finish(self, support: Indices, coefs: Matrix, values: Vector) -> float:
-        """Recompute the objectives into `values`; refit a binary problem first if its gradient is not zero.
+        """Recompute the objectives into `values`, after a refit by SVD where the gradient is not zero.
 
-        Returns 0, but with required signs, for which there is no refit, the sum of the predicted decreases.
+        With required signs there is no such refit, and the predicted decrease is returned; otherwise 0.
         """
         idx = self._places(support)
         total = 0.0

@@ -1,11 +1,11 @@
 """The predicted change of the objective when units are dropped, added or swapped, to second order.
 
-All scores assume that the active rows stay the same, and account for the refit of the other coefficients and
-the intercept (Schur complements, not only the diagonal of the Hessian). Let u be the minimum on the support,
-H the Hessian there, h the Hessian entries between the support and the columns outside, R = H^-1 h, and g and
-S the gradient and the Schur complement of the columns outside. With subscripts for submatrices (H^-1_AA is
-one of H^-1), dropping the columns A of the support costs u_A'(H^-1_AA)^-1 u_A / 2. Adding the columns B gains
-g_B'S_BB^-1 g_B / 2. Swapping A for B changes the objective by c'M^-1 c / 2 minus that gain, with
+All scores assume that the active rows (of positive loss) stay the same, and that all other coefficients and
+the intercept are refitted. Let u be the coefficients at the minimum on the support, H the Hessian there, h
+its entries between the support and the columns outside, and R = H^-1 h. Let g and S be the gradient and the
+Schur complement of the columns outside. Subscripts select subvectors and submatrices: H^-1_AA is one of H^-1.
+Dropping the columns A of the support raises the objective by u_A'(H^-1_AA)^-1 u_A / 2. Adding the columns B
+lowers it by g_B'S_BB^-1 g_B / 2. Replacing A by B changes it by c'M^-1 c / 2 minus that decrease, where
 c = u_A + R_AB S_BB^-1 g_B and M = H^-1_AA + R_AB S_BB^-1 R_AB'. Scores are summed over the binary problems.
 Here units are single columns; `group_scores` computes the same for groups.
 """
@@ -16,8 +16,8 @@ from kmargin.core.arrays import Indices, Matrix, Tensor, Vector
 from kmargin.core.jit import compiled, inlined
 from kmargin.core.linalg import SINGULAR, U64, cholesky, eliminate
 
-# A column outside the support counts as linearly dependent on it, and has gain 0, if its Schur complement is
-# below this fraction of its diagonal entry of the Hessian.
+# A column outside the support counts as linearly dependent on it, and is not expected to lower the objective,
+# if its Schur complement is at most this fraction of its diagonal entry of the Hessian.
 DEPENDENT = 1e-12
 
 
@@ -34,12 +34,13 @@ def score_columns(
     R: Matrix,
     inverse: Matrix,
 ) -> None:
-    """Compute the last five arguments, from which the scores of one binary problem follow.
+    """Fill the last five arguments, from which the scores of one binary problem are computed.
 
-    idx has the places of the support in the panel, the intercept last. `variance` is the diagonal of H^-1;
-    `grad` and `schur` are gradient and Schur complement of each column outside, where schur is infinite if
-    the column depends on the support; R = H^-1 h; and inverse = U^-T for H = U'U, so that
-    H^-1 = inverse.T @ inverse.
+    `idx` (the support, intercept last) and `outside` are rows of the panel, each of which holds a column. Let
+    H be the Hessian on the support and h its entries between support and `outside`. Then R = H^-1 h,
+    `variance` is the diagonal of H^-1, and `inverse` is U^-T for H = U'U, so that H^-1 = inverse.T @ inverse.
+    `grad` and `schur` are gradient and Schur complement of each column outside; schur is infinite if the
+    column depends linearly on the support.
     """
     k, m = idx.size, outside.size
     target = gram.shape[0] - 1
@@ -62,13 +63,13 @@ def score_columns(
         ua = u[a]
         for j in range(m):
             grad[j] += ua * R[a, j]
-    for first in range(0, k, 4):  # forward substitution: R <- U^-T h, inverse <- U^-T
+    for first in range(0, k, 4):  # forward substitution, where H = U'U: R <- U^-T h, inverse <- U^-T
         last = min(first + 4, k)
         for a in range(first, last):
             eliminate(U, first, a - first, R, a, a + 1, 0, m, False)
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
-            if f == 0.0:  # the column depends on earlier ones; make the cost of dropping it almost 0
+            if f == 0.0:  # a column that depends on earlier ones: a huge f predicts almost no rise without it
                 f = 1.0 / np.sqrt(SINGULAR * abs(gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g
@@ -77,7 +78,7 @@ def score_columns(
                 inverse[a, j] *= f
         eliminate(U, first, last - first, R, last, k, 0, m, False)
         eliminate(U, first, last - first, inverse, last, k, 0, last, False)
-    for a in range(k - 1, -1, -1):  # backward substitution: R <- U^-1 R
+    for a in range(k - 1, -1, -1):  # backward substitution: R <- U^-1 R, which is H^-1 h
         l = a + 1
         while l + 4 <= k:
             f0, f1, f2, f3 = U[a, l], U[a, l + 1], U[a, l + 2], U[a, l + 3]
@@ -120,12 +121,13 @@ def score_singles(
     R: Tensor,
     inverse: Tensor,
 ) -> bool:
-    """drop, gain, change <- the scores of single columns, summed over the binary problems.
+    """Predict the change of the objective if single columns are dropped, added or swapped.
 
-    They are the cost of dropping each column of the support, the gain of adding each column outside, and the
-    change by each swap. `signs` are the required signs of the columns outside; a column that would get the
-    wrong sign gains nothing. `score_columns` computes the last five arguments for each binary problem.
-    Returns whether no column outside depends linearly on the support, so that refits after swaps are exact.
+    Sums over the binary problems are written to drop[a], the rise without column a of the support, gain[j],
+    the decrease with column j of `outside`, and change[a, j], the change if j replaces a. `signs` are the
+    required signs of the columns outside; a column that would get the wrong sign has gain 0. The last five
+    arguments are filled by `score_columns`. Returns whether no column outside depends linearly on the
+    support, so that refits are exact.
     """
     are_independent = True
     k, m = idx.size - 1, outside.size
@@ -170,10 +172,11 @@ def score_pairs(
     take: Indices,
     change: Matrix,
 ) -> None:
-    """change <- the predicted change of the objective by each swap of two columns for two.
+    """Predict the change of the objective by each swap of two columns for two, summed over the problems.
 
-    Rows are the pairs of `lose` (indices into the support), columns pairs of `take` (indices into `outside`),
-    in lexicographic order. grad, schur, R and inverse are the arrays that `score_singles` has computed.
+    The results are added to `change`, which must be zeros. Its rows are the pairs of `lose` (indices into the
+    support), its columns the pairs of `take` (indices into `outside`), in lexicographic order. `grad`,
+    `schur`, `R` and `inverse` are the arrays that `score_singles` has computed.
     """
     n_lose, n_take = lose.size, take.size
     A, S = np.empty((n_lose, n_lose)), np.empty((n_take, n_take))

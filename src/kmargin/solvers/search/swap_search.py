@@ -1,8 +1,8 @@
 """The swap search: exchange units of the support for others while that lowers the objective.
 
-A unit is a feature or a group of features. The loop is the same for all kinds of linear algebra: panels in
-memory, rows in blocks, linear systems in the active rows, or conjugate gradients. A subclass for each kind
-refits supports and scores swaps.
+A unit is a feature or a group of features. The loop is the same for all kinds of linear algebra: panels
+(copied columns) in memory or in blocks of rows, systems with one unknown per active row, or conjugate
+gradients. A subclass for each kind refits supports and predicts how swaps change the objective.
 """
 
 from abc import ABC, abstractmethod
@@ -21,89 +21,89 @@ from kmargin.solvers.refit.rows import Rows
 from kmargin.solvers.search.panels import NONE, UnitScores
 from kmargin.solvers.solution import Regime
 
-# A swap is tried only if the predicted relative rise of the objective is at most this.
+# A swap is tried only if it is predicted to raise the objective by at most this fraction.
 MAX_PREDICTED_RISE = 0.02
 
-# For supports with more columns than this, the number of swaps tried falls as 1 / number of columns.
+# For supports with more columns than this, the maximum number of swaps tried falls as 1 / number of columns.
 FULL_TRIALS_SIZE = 16
 
-# A number of swaps that is larger than that of any problem.
+# A number of swaps that means no limit: it is larger than the number of swaps of any problem.
 ALL_SWAPS = 2**62
 
-# Swaps of two units for two are scored among this many units of the support and as many outside it.
+# Swaps of two units for two are considered among this many units of the support and as many outside it.
 PAIR_WIDTH = 12
 
-# Safety caps on the numbers of iterations of `search` and `settle`; each iteration lowers the objective.
+# Safety caps on the iterations of `search` and `settle`, which end when the objective no longer falls.
 MAX_ROUNDS, MAX_RENEWALS = 10_000, 1000
 
-# The smallest and largest number of units outside the support that the search considers at a time.
+# The smallest and largest number of units outside the support that are considered for swaps at a time.
 MIN_OUTSIDE, MAX_OUTSIDE = 16, 64
 
 # A support replaces another only if its objective is below this multiple of the objective of the other.
 BETTER = 1.0 - 1e-9
 
-# Overhead of refitting a binary problem, in flops; counted only where several problems are refitted.
+# Overhead of a refit of one binary problem, in flops; counted only if there are several binary problems.
 CALL_FLOPS = 2e4
 
 
 class Effort(NamedTuple):
-    """How hard to search: limits on the number of trials."""
+    """How hard to search: limits on the number of trials. A unit is a feature or a group of features."""
 
-    max_swaps: int  # swaps of one unit for one that may fail in a row before the search ends; -1 for all
-    max_pair_swaps: int  # swaps of two units for two that may fail in a row
-    max_sweeps: int  # sweeps over the sizes of a path
-    tol: float = 1e-9  # relative tolerance of refits
-    max_starts: int = 0  # searches from a single unit, made only if refits are inexpensive
-    flops: float = 0.0  # flop budget for swaps beyond max_swaps and max_pair_swaps
+    max_swaps: int  # how many swaps of one unit for one may fail in a row before the search ends; -1: all
+    max_pair_swaps: int  # how many swaps of two units for two may fail in a row; 0: none are tried
+    max_sweeps: int  # how often to go through the sizes k of a path, up or down
+    tol: float = 1e-9  # relative tolerance of the objective in refits
+    max_starts: int = 0  # maximum number of searches that start from one unit; only if refits are inexpensive
+    flops: float = 0.0  # more swaps may fail in a row if their refits take at most this many flops together
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
-    restart_seconds: float = 0.0  # estimated time for searches from perturbed supports, in a single fit
-    wider_flops: float = 0.0  # flop budget per binary problem for each call of `search_wider`
+    restart_seconds: float = 0.0  # limit on the estimated time of random restarts, in a fit of one size k
+    wider_flops: float = 0.0  # flops per binary problem for passes over X in a call of `search_wider`
 
     def n_outside(self, k: int, n_units: int) -> int:
-        """Number of units outside a support of size k that the search considers at a time, in a panel."""
+        """How many units outside a support of k units the search considers at a time, in a panel."""
         if self.max_swaps < 0:
             return n_units
         n_outside = min(max(k, MIN_OUTSIDE), MAX_OUTSIDE) if self.max_pair_swaps else MIN_OUTSIDE
         return min(n_outside, n_units)
 
     def least(self) -> "Effort":
-        """The least effort: one failed single swap ends a search."""
+        """The same effort reduced to the least: one failed swap of one unit for another ends a search."""
         return self._replace(max_swaps=1, max_pair_swaps=0, flops=0.0, wider_flops=0.0)
 
 
 class Candidate(NamedTuple):
-    """A support with its coefficients in each binary problem, the start or the end of a search."""
+    """A support with its coefficients in each binary problem: the start of a search, or its result."""
 
-    support: Indices  # the units, in the order in which they entered
+    support: Indices  # indices of the units (features or groups), in the order in which they entered
     coefs: Matrix  # a row for each binary problem: coefficients unit by unit, then the intercept
-    value: float = np.inf  # the sum of the objectives
+    value: float = np.inf  # the sum of the objectives of the binary problems
     all_tried: bool = False  # whether every swap of one unit for another was tried without success
-    regime: Regime | None = None  # None if this is only a start
+    regime: Regime | None = None  # the linear algebra used by the search; None if this is only a start
     values: Vector | None = None  # the objective of each binary problem
-    is_exact: bool = False  # whether the gradient is known to be zero
+    is_exact: bool = False  # whether the gradient is known to be zero up to rounding
 
     @classmethod
     def start(cls, support: Indices, units: Units, n_problems: int) -> "Candidate":
-        """A start with these units and coefficients 0."""
+        """A start for a search, with the units `support` and coefficients 0."""
         return cls(support, np.zeros((n_problems, int(units.sizes[support].sum()) + 1)))
 
     def without(self, places: Indices, units: Units) -> "Candidate":
-        """A start without the units at these indices of the support."""
+        """A start for a search: this candidate without the units support[places]."""
         stays = np.ones(len(self.support), np.bool_)
         stays[places] = False
         columns = np.append(np.repeat(stays, units.sizes[self.support]), True)
-        # np.compress keeps C order; coefs[:, columns] has Fortran order, for which numba would compile again
+        # np.compress gives C order; coefs[:, columns] has Fortran order, for which numba would compile again
         return Candidate(self.support[stays], np.compress(columns, self.coefs, axis=1))
 
     def with_units(self, more: Indices, units: Units) -> "Candidate":
-        """A start with more units, whose coefficients are 0."""
+        """A start for a search: this candidate with the units `more` added, whose coefficients are 0."""
         zeros = np.zeros((len(self.coefs), int(units.sizes[more].sum())))
         coefs = np.hstack([self.coefs[:, :-1], zeros, self.coefs[:, -1:]])
         return Candidate(np.append(self.support, more), coefs)
 
 
 def unit_effects(all_rows: Sequence[Rows], units: Units, found: Candidate) -> Vector:
-    """Variance of the contribution of each unit of a support to the decision values."""
+    """For each unit of the support of `found`, the variance of its contribution to the decision values."""
     columns, effects = units.columns_of(found.support), np.zeros(units.n_features)
     for rows, u in zip(all_rows, found.coefs, strict=True):
         effects[columns] += u[:-1] ** 2 * rows.variance[columns]
@@ -123,10 +123,10 @@ def refit_flops(all_rows: Sequence[Rows], n_columns: int) -> float:
 
 
 class SwapSearch(ABC):
-    """A support, refitted after each change, and the search for a better one from it."""
+    """A support that is refitted after each change, and the search for a better one by swaps of units."""
 
-    is_whole: bool = True  # whether `renew` does nothing, for example because all units are considered
-    scores_all: bool = False  # whether all units of the support and all considered units are scored
+    is_whole: bool = True  # whether `renew`, which selects the units to consider, does nothing
+    scores_all: bool = False  # whether `score` has scores for all units, not only for a selection
     max_rounds: int = MAX_ROUNDS
 
     def __init__(
@@ -135,26 +135,26 @@ class SwapSearch(ABC):
         self.all_rows, self.units, self.lams, self.tol = all_rows, units, lams, tol
         self.support, self.coefs = start.support, start.coefs
         self.values: Vector = np.full(len(all_rows), np.inf)
-        self.value = np.inf  # the sum of `values`
+        self.value = np.inf  # the objective: the sum of `values` over the binary problems
         self.n_newton = 0
         self.all_tried = False
-        self.failed: set[frozenset[int]] | None = None  # supports already searched with the same effort
-        self.promising = np.inf  # `search_wider` is skipped above this objective
+        self.failed: set[frozenset[int]] | None = None  # supports from which the same search failed before
+        self.promising = np.inf  # `search_wider` is skipped if the objective is higher than this
 
     @abstractmethod
     def outside(self) -> Indices:
-        """The units outside the support that the search considers."""
+        """The units (features or groups) outside the support that the search considers for swaps."""
 
     def renew(self) -> None:
-        """Replace the units that the search considers by those with the largest predicted gains."""
+        """Let the search consider the units outside the support that should lower the objective most."""
         return
 
     @abstractmethod
     def score(self, outside: Indices) -> UnitScores:
-        """The predicted changes of the objective by swaps of units of the support for units `outside`."""
+        """Predict the changes of the objective by swaps of units of the support for units `outside`."""
 
     def score_pairs(self, outside: Indices, lose: Indices, take: Indices) -> Matrix:
-        """Predicted changes of the objective by swaps of two of support[lose] for two of outside[take].
+        """Predict the change of the objective by each swap of two of support[lose] for two of outside[take].
 
         Rows of the matrix are the pairs of `lose`, columns the pairs of `take`, in lexicographic order.
         """
@@ -162,10 +162,10 @@ class SwapSearch(ABC):
 
     @abstractmethod
     def exchange(self, lose: Indices, take: Indices, give_up: float, limit: float) -> bool:
-        """Try, for turn = 0, 1, ..., to exchange the units support[lose[turn]] for the units take[turn].
+        """Try to replace the units support[lose[turn]] by take[turn] for turn = 0, 1, ... until one succeeds.
 
-        The first exchange with an objective below `limit` is made; if `limit` is NaN, that of turn 0. A trial
-        refit may end early if it cannot get below `give_up`. Returns whether an exchange was made.
+        An exchange succeeds if the objective of its refit is below `limit`, or if `limit` is NaN. A refit may
+        end early if its objective cannot get below `give_up`. Returns whether an exchange was made.
         """
 
     def move(self, lose: Indices, take: Indices) -> None:
@@ -173,10 +173,11 @@ class SwapSearch(ABC):
         self.exchange(lose[None], take[None], np.inf, np.nan)
 
     def resize(self, k: int) -> None:
-        """Drop the units that cost least, or add those that gain most, until the support has k units.
+        """Drop or add units, those with the best predicted scores first, until the support has k units.
 
-        One step drops at most an eighth of the support or adds at most half as many units as it has, and
-        refits. The support ends with another size only if no more units can be dropped or added.
+        Dropped units raise the objective least, added units lower it most. One step drops at most an eighth
+        of the support, or adds at most half as many units as it has, and refits. The support ends with
+        another size only if no more units can be dropped or added.
         """
         while len(self.support) > k:
             size = len(self.support)
@@ -194,11 +195,8 @@ class SwapSearch(ABC):
             self.move(NONE, outside[take])
 
     def settle(self, effort: Effort) -> None:
-        """Alternate `renew` and `search` until the objective no longer falls.
-
-        Searches have the least effort at first, and full effort once that no longer helps.
-        """
-        is_thorough = self.is_whole
+        """Alternate `renew` (select good units) and `search` (swap them in) while the objective falls."""
+        is_thorough = self.is_whole  # searches have the least effort until that no longer helps
         for _ in range(MAX_RENEWALS):
             if self.failed is not None and frozenset(self.support.tolist()) in self.failed:
                 return
@@ -207,7 +205,7 @@ class SwapSearch(ABC):
             if not is_thorough:
                 self.search(effort.least())
                 is_thorough = not self.value < before
-                is_first = False  # exchanges of many units need not be tried again: they have just failed
+                is_first = False  # swaps of many units at a time have just failed, and are not tried again
             if is_thorough and (is_first or effort != effort.least()):
                 self.search(effort, many=is_first)
             if is_thorough and (not self.value < before or self.is_whole):
@@ -222,10 +220,7 @@ class SwapSearch(ABC):
         return False
 
     def search(self, effort: Effort, many: bool = True) -> None:
-        """Exchange many units at a time while the objective falls, then one unit for one, then two for two.
-
-        If `many` is False, one for one comes first. After each exchange all scores are computed anew.
-        """
+        """Swap many units at once (if `many`) while that helps, then one for one, then two for two."""
         n_singles, n_pairs = self._n_trials(effort)
         for _ in range(self.max_rounds):
             self.all_tried = False
@@ -244,10 +239,7 @@ class SwapSearch(ABC):
         self.all_tried = False
 
     def _n_trials(self, effort: Effort) -> tuple[int, int]:
-        """How many swaps of one unit for one, and of two for two, may fail in a row before the search ends.
-
-        They follow from the limits of `effort`, or from its flop budget if that allows more.
-        """
+        """Return how many swaps of one unit, and of two, may fail in a row, by the limits of `effort`."""
         flops = effort.flops / refit_flops(self.all_rows, self.coefs.shape[1]) if effort.flops else 0.0
         n_singles = ALL_SWAPS if effort.max_swaps < 0 else max(1, self._fewer(effort.max_swaps), int(flops))
         return n_singles, max(self._fewer(effort.max_pair_swaps), int(flops)) if effort.max_pair_swaps else 0
@@ -256,16 +248,17 @@ class SwapSearch(ABC):
         return self.exchange(lose, take, give_up, self.value * (1.0 - self.tol))
 
     def _try_many(self, outside: Indices, scores: UnitScores) -> bool:
-        """Exchange the c units that cost least for the c units that gain most; halve c on failure.
+        """Swap the c units that raise the objective least for the c that lower it most; halve c on failure.
 
-        The first c is the largest with, for all i <= c, the i-th largest gain above the i-th smallest cost.
+        The first c is the largest such that, for all i <= c, the i-th largest decrease exceeds the i-th
+        smallest rise.
         """
         lose = order_smallest(scores.drop, min(len(self.support) // 2, len(outside)))
         take = order_smallest(-scores.gain, len(lose))
         lose = lose[: len(take)]
         pays = scores.drop[lose] < scores.gain[take]
         c = len(lose) if pays.all() else int(pays.argmin())
-        while c > 1:  # c = 1 is left to `_try_singles`
+        while c > 1:  # a swap of one unit for one (c = 1) is left to `_try_singles`
             if self._try(lose[None, :c], outside[take[None, :c]], self.value):
                 return True
             c //= 2
@@ -274,14 +267,14 @@ class SwapSearch(ABC):
     def _try_singles(self, outside: Indices, scores: UnitScores, n_trials: int) -> bool:
         """Try to swap one unit for one, in increasing order of the predicted change of the objective.
 
-        At most `n_trials` swaps are tried, and none whose predicted rise exceeds MAX_PREDICTED_RISE. If there
-        are no more swaps than that, all are tried, whatever is predicted; then no refit stops early, because
-        the status SWAP_OPTIMAL needs exact objectives.
+        At most `n_trials` swaps are tried, and none that is predicted to raise the objective by more than the
+        fraction MAX_PREDICTED_RISE. If `n_trials` allows all swaps, however, all are tried whatever is
+        predicted, and no refit ends early, because the status SWAP_OPTIMAL needs exact objectives.
         """
         n_swaps = int(np.count_nonzero(scores.drop < np.inf)) * len(outside)
         everything = self.scores_all and n_trials >= n_swaps
         n_trials = min(n_trials, n_swaps)
-        if scores.change is None:  # the changes are drop - gain, so the best swaps are among these
+        if scores.change is None:  # a swap changes the objective by drop - gain: the best are among these
             lose, best = order_smallest(scores.drop, n_trials), order_smallest(-scores.gain, n_trials)
             take, changes = outside[best], np.subtract.outer(scores.drop[lose], scores.gain[best])
         else:
@@ -297,7 +290,7 @@ class SwapSearch(ABC):
         return False
 
     def _try_pairs(self, outside: Indices, scores: UnitScores, n_trials: int) -> bool:
-        """Try to swap two units for two, among the PAIR_WIDTH that cost least and that gain most."""
+        """Swap two units for two, of the PAIR_WIDTH that raise the objective least and that lower it most."""
         if n_trials == 0 or scores.change is None:
             return False
         lose, take = order_smallest(scores.drop, PAIR_WIDTH), order_smallest(-scores.gain, PAIR_WIDTH)
@@ -310,9 +303,9 @@ class SwapSearch(ABC):
         return self._try(lose[pairs_out[a]], outside[take[pairs_in[b]]], self.value)
 
     def _fewer(self, tries: int) -> int:
-        """Reduce a number of trials for a large support, whose refits are expensive."""
+        """Return `tries`, a number of swaps, or less for a large support, whose refits are expensive."""
         return min(tries, FULL_TRIALS_SIZE * tries // self.coefs.shape[1])
 
     @abstractmethod
     def result(self) -> Candidate:
-        """The support with its coefficients and objectives."""
+        """The support with its coefficients and objectives, as the result of the search."""

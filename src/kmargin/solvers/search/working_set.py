@@ -18,12 +18,12 @@ from kmargin.solvers.search.remote_panels import RemotePanels
 from kmargin.solvers.search.swap_search import Candidate, Effort, SwapSearch
 from kmargin.solvers.solution import Regime
 
-# A panel whose Gram matrix takes at most this many flops is reused even if most of it stays empty.
+# A panel (copied columns) is reused even if mostly empty if its Gram matrix takes at most this many flops.
 LIGHT_GRAM_FLOPS = 2e7
 
 
 class WorkingSet(SwapSearch):
-    """A search in panels that hold the columns of all units, or of the support and promising other units."""
+    """A swap search in panels (copied columns) of all units, or of the support and promising others."""
 
     scores_all = True
 
@@ -38,7 +38,7 @@ class WorkingSet(SwapSearch):
         gains: Sequence[UnitGains],
         capacity: int = 0,
     ) -> None:
-        """`size` is the number of units to consider; the panels can hold `capacity` units if that is more."""
+        """The search considers `size` units; the panels have room for `capacity` units, if that is more."""
         super().__init__(all_rows, units, lams, start, tol)
         self.is_whole = size >= units.n_units
         self.is_remote = any(rows.is_remote for rows in all_rows)
@@ -52,7 +52,7 @@ class WorkingSet(SwapSearch):
         self.restart(lams, start, size)
 
     def restart(self, lams: Vector, start: Candidate, size: int = 0) -> None:
-        """Move to another support and other ridges in the same panels, and consider `size` units."""
+        """Move to the support `start` and ridges `lams` in the same panels, and consider `size` units."""
         is_here = lams is self.lams and start.coefs is self.coefs and self.value < np.inf
         self.lams, self.support, self.coefs = lams, start.support, start.coefs
         self.n_columns = self.units.widest(size)
@@ -65,7 +65,7 @@ class WorkingSet(SwapSearch):
             self.move(NONE, NONE)
 
     def has_room(self, size: int) -> bool:
-        """Whether `size` units fit into the panels and fill half of their places, or the panels are small."""
+        """Whether `size` units fit into the panels, and the panels are small or would be half full."""
         n_columns, n_places = self.units.widest(size), self.panels.n_places
         is_light = sum(rows.n_samples for rows in self.all_rows) * n_places**2 <= LIGHT_GRAM_FLOPS
         return not self.is_remote and n_columns <= n_places and (is_light or n_places <= 2 * n_columns)
@@ -83,7 +83,7 @@ class WorkingSet(SwapSearch):
         return self._outside
 
     def score(self, outside: Indices) -> UnitScores:
-        """Predicted changes of the objective by swaps with the units `outside`; cached for each support."""
+        """Predict the changes of the objective by swaps with units `outside`; cached for each support."""
         if self._scored is None or (self._scored[0] is not outside and len(outside)):
             self._scored = outside, self.panels.score(self.support, self.coefs, outside)
         return self._scored[1]
@@ -104,7 +104,7 @@ class WorkingSet(SwapSearch):
         return turn >= 0
 
     def renew(self) -> None:
-        """Load the units with the largest gains into the panels, by one pass over X per binary problem."""
+        """Copy the units that should lower the objective most into the panels; this reads X once."""
         if not self.is_whole:
             self._bring(self._most_promising())
 
@@ -114,7 +114,7 @@ class WorkingSet(SwapSearch):
         return order_smallest(-gains, self.panels.n_places)
 
     def _bring(self, promising: Indices) -> None:
-        """Load as many of the units `promising` as fit beside the support, and consider them for swaps."""
+        """Copy as many of the units `promising` into the panels as fit; swaps may then use them."""
         n_free = self.n_columns - (self.coefs.shape[1] - 1)
         n_wanted = int(np.searchsorted(np.cumsum(self.units.sizes[promising]), n_free, side="right"))
         units = np.append(self.support, promising[:n_wanted])
@@ -122,11 +122,12 @@ class WorkingSet(SwapSearch):
         self._look_at(units)
 
     def search_wider(self, effort: Effort) -> bool:
-        """Search among units outside that have large gains once some unit of the support is dropped.
+        """Search among units that promise a large decrease of the objective once a support unit is dropped.
 
-        The units of the support that cost least are dropped, one at a time, as far as the flop budget allows:
-        each drop takes a pass over X. The search is skipped where it rarely helps: if groups are ranked by
-        the covariances of their columns, or if the objective is far above the best objective found so far.
+        On trial, the units of the support that raise the objective least are dropped, one at a time. For
+        each, a pass over X finds promising units; the flop budget limits these passes. The search is skipped
+        where it rarely helps: if groups are ranked by the covariances of their columns, or if the objective
+        is far above the best one found so far.
         """
         is_ranked = self.panels.unit_gains[0].covariances is not None
         if self.is_whole or not effort.wider_flops or is_ranked or self.value > self.promising:
@@ -151,7 +152,7 @@ class WorkingSet(SwapSearch):
 
     @contextmanager
     def without(self, unit: int) -> Iterator[None]:
-        """Keep one unit from entering the support within the `with` block."""
+        """Keep the unit `unit` from entering the support within the `with` block."""
         self.barred = unit
         self._look_at(np.arange(self.units.n_units))
         try:
@@ -161,7 +162,7 @@ class WorkingSet(SwapSearch):
             self._look_at(np.arange(self.units.n_units))
 
     def try_every_support(self) -> None:
-        """Refit all supports of the current size, and move to the best."""
+        """Refit all supports with the current number of units, and move to the best."""
         fixed = set(np.flatnonzero(self.units.fixed).tolist())
         free = np.flatnonzero(~self.units.fixed).tolist()
         is_certain = True
@@ -186,7 +187,7 @@ class WorkingSet(SwapSearch):
 
 
 def interleave(lists: Sequence[Indices]) -> Indices:
-    """The first entry of each list, then the second of each, and so on, without repetitions."""
+    """The first entry of each list, then the second of each, and so on, each unit only once."""
     longest = max(len(units) for units in lists)
     padded = np.full((longest, len(lists)), -1)
     for number, units in enumerate(lists):
