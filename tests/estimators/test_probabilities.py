@@ -144,10 +144,8 @@ def test_a_scorer_of_ones_own_may_ask_for_both(rng):
     assert model.k_ == 3
     assert 3 < model.best_score_ < 5
     auc = make_scorer(roc_auc_score, response_method="predict_proba")
-    np.testing.assert_allclose(
-        linear(scoring=auc).fit(X, y == "a").cv_results_["mean_test_score"],
-        linear(scoring="roc_auc").fit(X, y == "a").cv_results_["mean_test_score"],
-    )
+    models = (linear(scoring=each).fit(X, y == "a") for each in (auc, "roc_auc"))
+    np.testing.assert_allclose(*(each.cv_results_["mean_test_score"] for each in models))
 
 
 def test_a_single_fold_is_enough_unless_scores_need_probabilities(rng):
@@ -194,9 +192,8 @@ def test_tensors_have_tensors_of_probabilities(rng, scoring, torch):
         P = model.predict_proba(tensor)
     assert isinstance(P, torch.Tensor)
     np.testing.assert_allclose(P.numpy(), expected.predict_proba(X), atol=1e-6)
-    np.testing.assert_allclose(
-        model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-6
-    )
+    scores = (each.cv_results_["mean_test_score"] for each in (model, expected))
+    np.testing.assert_allclose(*scores, atol=1e-6)
 
 
 @pytest.mark.parametrize(("n_classes", "multi_class"), [(2, "ovo"), (3, "ovo"), (3, "ovr")])

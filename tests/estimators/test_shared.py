@@ -21,9 +21,8 @@ QUICK = {"exchange": Exchange(), "mm": MM(max_outer=20, max_inner=50), "sd": SD(
 @pytest.fixture(scope="module")
 def data():
     """Four classes, twelve features, half of them of use."""
-    return make_classification(
-        160, 12, n_informative=5, n_redundant=1, n_classes=4, n_clusters_per_class=1, random_state=3
-    )
+    counts = {"n_informative": 5, "n_redundant": 1, "n_classes": 4, "n_clusters_per_class": 1}
+    return make_classification(160, 12, **counts, random_state=3)
 
 
 def used_by(coef):
@@ -101,10 +100,8 @@ class TestKeepAndAvoid:
         model = SparseSVC(3, keep=[11], avoid=[0]).fit(X, y)
         assert 11 in model.support_
         assert 0 not in model.support_
-        every = [
-            SparseSVC("all").fit(X[:, [11, *pair]], y).objective_.sum()
-            for pair in combinations(range(1, 11), 2)
-        ]
+        others = combinations(range(1, 11), 2)
+        every = [SparseSVC("all").fit(X[:, [11, *pair]], y).objective_.sum() for pair in others]
         assert model.objective_.sum() == pytest.approx(min(every), rel=1e-6)
 
     def test_cross_validation_tries_no_k_without_room(self, data):
@@ -136,10 +133,8 @@ class TestSigns:
         model = SparseSVC(3, C=C_of(lam, 60), signs=signs).fit(X, y)
 
         problem = ArrayProblem(DenseDesign(X, True), y, np.ones(60), lam)
-        best = min(
-            lowest_by_lbfgs(problem, list(features), signs[list(features)])
-            for features in combinations(range(7), 3)
-        )
+        supports = map(list, combinations(range(7), 3))
+        best = min(lowest_by_lbfgs(problem, support, signs[support]) for support in supports)
         assert model.objective_[0] == pytest.approx(best, rel=1e-6)
         value = objective(X, y, model.coef_, model.intercept_, lam)
         assert model.objective_[0] == pytest.approx(value, rel=1e-10)

@@ -1,5 +1,8 @@
 """A fitted model as a frame of its features, and what a path counts."""
 
+import re
+
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,10 +93,18 @@ def test_a_path_of_two_classes_or_of_a_kernel_counts_too():
     path = KernelSparseSVCCV([4, 2], cv=2).fit(X, Y).path_
     assert path.counted == "training points"
     assert path.to_frame().groupby("k")["n_features_used"].first().to_dict() == {2: 2, 4: 4}
-    assert KernelSparseSVCCV([4], cv=2, shared=False).fit(X, Y).path_.counted == (
-        "training points of each binary classifier"
-    )
+    own = KernelSparseSVCCV([4], cv=2, shared=False).fit(X, Y).path_
+    assert own.counted == "training points of each binary classifier"
     assert not hasattr(KernelSparseSVC, "summary")
+    with pytest.raises(TypeError, match="Paths of kernel models do not accept dask collections"):
+        path.predict(da.from_array(X.to_numpy()), 2)
+    shown = [re.split(r"\s{2,}", line.strip()) for line in repr(path).splitlines()]
+    assert shown[1] == ["classifiers", "0 vs 1, 0 vs 2, 1 vs 2"]
+    assert shown[2] == ["k", "points used", "mean objective", "status"]
+    means = [f"{mean:.5g}" for mean in path.objectives.mean(axis=1)]
+    assert [line[:3] for line in shown[3:]] == [["4", "4", means[0]], ["2", "2", means[1]]]
+    two = repr(sparse_svm_path(X, Y > 0, [3])).splitlines()[2]
+    assert two.split("  ") == ["", "k", "features used", "objective", "status"]
 
 
 BREAST = load_breast_cancer(as_frame=True)
@@ -156,11 +167,11 @@ def test_a_summary_says_what_it_needs():
         model.summary(X, Y)
     with pytest.raises(ValueError, match="summary was given data without y"):
         model.summary(X)
+    with pytest.raises(ValueError, match="summary was given data without X"):
+        model.summary(y=Y)
+    assert len(SparseSVC(2, shared=False).fit(X, Y > 0).summary(X, Y > 0)["cost_without"]) == 2
     with pytest.raises(ValueError, match="feature names"):
         SparseSVC(2).fit(X, Y).summary(X[X.columns[::-1]], Y)
-
-
-# the order
 
 
 def wide_and_narrow():

@@ -106,6 +106,9 @@ def test_a_blind_choice_finds_fewer_than_every_bound_allows():
 def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():
     k = stability_k(500, max_false=0.5, threshold=0.8, n_pairs=20, bound="unimodal")
     assert stability_bounds(500, k, 0.8, 20).unimodal <= 0.5 < stability_bounds(500, k + 1, 0.8, 20).unimodal
+    assert [stability_k(p, max_false) for p, max_false in ((0, 1.0), (9, 9.0), (9, 1e-9))] == [0, 9, 0]
+    assert stability_bounds(0, 0, 0.9) == (0, 0, 0)
+    assert stability_bounds(9, 18, 0.9) == (9, 9, 9)
 
 
 def bisected_powers(mean, last, r):

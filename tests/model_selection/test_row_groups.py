@@ -76,9 +76,8 @@ def test_intervals_count_groups(dataset):
 def test_labels_are_permuted_with_their_groups(dataset):
     rows = ScoredRows(dataset.X, dataset.y, None, dataset.groups, None)
     seen = []
-    p_value, _ = permutation_test(
-        1.0, lambda labels: seen.extend(labels) or [0.5, 1.0, 2.0], rows, 3, np.random.default_rng(0)
-    )
+    rng, scores_of = np.random.default_rng(0), lambda labels: seen.extend(labels) or [0.5, 1.0, 2.0]
+    p_value, _ = permutation_test(1.0, scores_of, rows, 3, rng)
     assert (len(seen), p_value) == (3, 3 / 4)
     for y in seen:
         assert sorted(y) == sorted(dataset.y)
@@ -116,22 +115,17 @@ def test_stability_selection_takes_groups_and_checks_them():
         chosen.fit(X, y, groups=np.where(y == "yes", 99, PATIENTS))
 
 
-BAD = {
-    "no such column": (
-        FRAME,
-        "patients",
-        "--rows-grouped-by: the table has no column 'patients'. Did you mean 'patient'",
-    ),
-    "the target": (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
-    "gaps": (
-        FRAME.assign(patient=[None, *FRAME["patient"][1:]]),
-        "patient",
-        "column 'patient' has 1 missing value",
-    ),
-}
+GAPS = FRAME.assign(patient=[None, *FRAME["patient"][1:]])
 
 
-@pytest.mark.parametrize(("frame", "name", "message"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(
+    ("frame", "name", "message"),
+    [
+        (FRAME, "patients", "-by: the table has no column 'patients'. Did you mean 'patient'"),
+        (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
+        (GAPS, "patient", "column 'patient' has 1 missing value"),
+    ],
+)
 def test_a_column_that_groups_nothing_gets_a_sentence(frame, name, message):
     with pytest.raises(InputError, match=message):
         prepare(Table(frame), Roles("outcome", grouped_by=name))
