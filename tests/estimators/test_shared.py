@@ -166,21 +166,6 @@ def test_kinds_of_data_have_the_same_model(data, request_, kind, request):
     np.testing.assert_allclose(np.asarray(model.coef_), expected.coef_, rtol=1e-6, atol=1e-8)
 
 
-class TestPolish:
-    @pytest.mark.parametrize("solver", [MM, SD])
-    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_an_exchange_from_what_was_annealed_is_never_worse_and_keeps_to_what_was_said(self, data, solver):
-        X, y = data
-        said = {"groups": GROUPS, "signs": {0: 1, 3: -1}}
-        knobs = {"max_outer": 15, "max_inner": 40}
-        rough = SparseSVC(2, solver=solver(**knobs), **said).fit(X, y)
-        polished = SparseSVC(2, solver=solver(polish=True, **knobs), **said).fit(X, y)
-        assert polished.objective_.sum() <= rough.objective_.sum() * (1 + 1e-12)
-        assert len(np.unique(np.array(GROUPS)[polished.support_])) <= 2
-        assert (polished.coef_[:, 0] >= 0).all()
-        assert (polished.coef_[:, 3] <= 0).all()
-
-
 def test_signs_stay_where_columns_are_far_from_zero():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 4)) + 3e8

@@ -17,17 +17,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from kmargin import (
-    MM,
-    SD,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
-    StabilitySelection,
-    honest_score,
-    sparse_svm_path,
-)
+from kmargin import MM, SD, honest_score, sparse_svm_path
+from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, StabilitySelection
 
 
 # `check_array_api_input` and its kin skip themselves for libraries and devices that are not there

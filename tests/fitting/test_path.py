@@ -39,14 +39,6 @@ def test_shapes_are_as_documented_and_a_frame_has_a_row_for_each_k_and_machine(s
     assert list(frame.columns) == [*whole, "machine", "n_nonzero", "objective", "n_iter", "status"]
 
 
-def test_weights_reach_the_path(hyperplane):
-    X, y = hyperplane
-    weights = np.arange(len(y)) % 2
-    half = sparse_svm_path(X[1::2], y[1::2], [30, 5])
-    weighted = sparse_svm_path(X, y, [30, 5], sample_weight=weights)
-    np.testing.assert_allclose(weighted.coefs, half.coefs, atol=1e-10)
-
-
 def test_a_k_that_was_not_fitted_is_refused(hyperplane):
     path = sparse_svm_path(*hyperplane, [30, 5])
     with pytest.raises(ValueError, match=r"k=7 is not on this path. Use one of 30, 5\."):
@@ -58,8 +50,7 @@ def test_a_k_that_was_not_fitted_is_refused(hyperplane):
 def test_default_ks_run_from_all_features_to_one():
     for p in (1, 2, 7, 500, 20000):
         ks = resolve_ks(None, p)
-        assert ks[0] == p
-        assert ks[-1] == 1
+        assert (ks[0], ks[-1]) == (p, 1)
         assert ks == sorted(set(ks), reverse=True)
     assert {1, 2, 3} < set(resolve_ks(None, 500))
     assert resolve_ks(3, 100) == [100, 10, 1]
@@ -117,7 +108,6 @@ ALMOST = f" (the final projection onto S_k raised the objective by at most {SMAL
         ([STALLED, SETTLED, STALLED], 1.0, [f"2 of 3 solutions: {STALLED.value}"]),
         ([EXHAUSTED, EXHAUSTED], 0.0, [f"2 of 2 solutions: {EXHAUSTED.value}"]),
         ([EXHAUSTED], 0.0, [EXHAUSTED.value]),
-        ([SETTLED], 1.0, []),
     ],
 )
 def test_solutions_that_ended_early_are_counted_in_a_warning(statuses, cost, expected, hyperplane):

@@ -108,14 +108,10 @@ def test_what_blocks_do_not_offer_is_said_in_a_sentence(data, settings, message)
         SparseSVCCV([1], **settings).fit(*collect(*data))
 
 
-def test_groups_are_blocks(data):
-    dX, dy = collect(*data)
-    with pytest.raises(ValueError, match="Put each group into one block"):
-        SparseSVCCV([1]).fit(dX, dy, groups=np.arange(200))
-
-
-def test_a_fold_without_a_class_is_named(data):
+def test_groups_are_blocks_and_a_fold_without_a_class_is_named(data):
     X, y = data
+    with pytest.raises(ValueError, match="Put each group into one block"):
+        SparseSVCCV([1]).fit(*collect(X, y), groups=np.arange(200))
     y = np.where(np.arange(200) < 70, "a", np.where(y == "a", "b", y))  # class a is in block 0 alone
     with pytest.raises(ValueError, match="Fold 0 has no training sample of class 'a'"):
         SparseSVCCV([1], cv=BlockKFold(2)).fit(*collect(X, y))

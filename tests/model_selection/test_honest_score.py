@@ -28,8 +28,7 @@ def hyperplane(n=80):
 
 def test_an_honest_score_is_that_of_choices_made_without_the_rows_scored():
     X, y = hyperplane()
-    model = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3)
-    cv = StratifiedKFold(4, shuffle=True, random_state=3)
+    model, cv = SparseSVCCV([4, 2, 1], Cs=[0.1, 1.0], cv=3), StratifiedKFold(4, shuffle=True, random_state=3)
     with warnings.catch_warnings(action="error"):  # not even of choices at the edge of the grid
         found = honest_score(model, X, y, cv=cv)
     predicted = np.empty_like(y)
@@ -97,24 +96,6 @@ def test_permuted_labels_have_a_p_value():
     nothing = honest_score(SparseSVC(k=2), X, np.random.default_rng(3).permutation(y), cv=3, permutations=9)
     assert nothing.p_value > 0.1
     assert "not clearly better than guessing" in str(nothing)
-
-
-def test_groups_stay_on_one_side_and_are_permuted_as_one():
-    X, y = hyperplane()
-    groups = np.arange(80) // 4
-    y = y[4 * groups]  # one label for each group
-    seen = []
-
-    class Watching(SparseSVCCV):
-        def fit(self, X, y, sample_weight=None, groups=None):
-            seen.append((np.asarray(groups), np.asarray(y)))
-            return super().fit(X, y, sample_weight, groups)
-
-    honest_score(Watching([2, 1], cv=StratifiedGroupKFold(2)), X, y, groups=groups, cv=4, permutations=1)
-    for of_rows, labels in seen:
-        for group in np.unique(of_rows):
-            assert np.count_nonzero(of_rows == group) == 4
-            assert len(np.unique(labels[of_rows == group])) == 1
 
 
 def test_permuted_labels_are_dealt_into_stratified_folds_of_their_own():
@@ -202,6 +183,8 @@ def test_honest_score_compares_unequal_classes_with_guessing_by_the_area():
     area = honest_score(SparseSVC(1, C=0.1), X, y, scoring="roc_auc")
     assert area.score == pytest.approx(found.evidence.estimate.value)
     np.testing.assert_allclose(area.interval, found.evidence.estimate.interval)
+    balanced = honest_score(SparseSVC(1, C=0.1), X, y, scoring="balanced_accuracy")
+    assert balanced.judged_by == "balanced_accuracy"
     given = {"groups": np.arange(177) // 3, "confidence": 0.9}  # GaussianNB has no decision values
     area, (_, found, _) = (
         honest_score(GaussianNB(), X, y, scoring="roc_auc", **given),
@@ -240,7 +223,6 @@ UNDECIDED = f"{DOUBT} by the {AREA}"
 @pytest.mark.parametrize(
     ("guessing", "measure", "low", "p_value", "n_permuted", "words"),
     [
-        (0.6, "accuracy", 0.7, None, None, ", guessing 0.600"),
         (0.7, "accuracy", 0.7, None, None, f", guessing 0.700{DOUBT}"),
         (0.75, "roc_auc", 0.7, None, None, f", guessing 0.750, {AREA} 0.850 (0.700 to 0.900)"),
         (0.75, "roc_auc", 0.4, None, None, f", guessing 0.750, {AREA} 0.850 (0.400 to 0.900){UNDECIDED}"),
@@ -251,17 +233,14 @@ UNDECIDED = f"{DOUBT} by the {AREA}"
         (np.nan, "score", 0.7, None, None, ""),
     ],
 )
-def test_a_score_says_how_it_compares_with_guessing_and_by_what(
-    guessing, measure, low, p_value, n_permuted, words
-):
+def test_a_score_says_how_it_compares_with_guessing(guessing, measure, low, p_value, n_permuted, words):
     """Fewer than 19 permutations cannot show a p-value of .05."""
     compared = guessing if measure == "accuracy" else 0.5
     evidence = Evidence(measure, Estimate(0.85, Interval(low, 0.9)), compared)
     permuted = None if n_permuted is None else np.zeros(n_permuted)
     parts = np.array([0.75, 0.85]), [{"k": 3, "C": 0.1}, {}], [], None, None, evidence, p_value, permuted
     found = HonestScore(0.8, Interval(0.7, 0.9), guessing, *parts)
-    assert str(found) == f"0.800 (0.700 to 0.900){words}"
-    assert repr(found) == f"<HonestScore {found}>"
+    assert repr(found) == f"<HonestScore 0.800 (0.700 to 0.900){words}>"
     assert found.is_better_than_guessing == (DOUBT not in words)
     assert found.n_permutations == (n_permuted or 0)
     cells = re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", found._repr_html_())

@@ -12,17 +12,12 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedGroupKFold, S
 from kmargin import SparseSVCCV
 from kmargin.core.validation import GridEdgeWarning, resolve_seed
 from kmargin.datasets import make_sparse_hyperplane
+from kmargin.model_selection import scores as ours
 from kmargin.model_selection.scores import (
     RankedRows,
     ScoreTable,
     area_under_roc,
-    difference_error,
-    effective_number,
     make_splitters,
-    mean_errors,
-    mean_interval,
-    mean_of_rates,
-    rate_error,
     rate_interval,
 )
 
@@ -32,35 +27,35 @@ def test_an_interval_of_a_rate_is_that_of_scipy_and_its_error_the_farther_end_at
     for confidence in (0.95, stats.chi2.cdf(1, 1)):
         expected = stats.binomtest(right, n).proportion_ci(confidence, method="wilson")
         np.testing.assert_allclose(rate_interval(right / n, n, confidence), expected, atol=1e-12)
-    assert rate_error(right / n, n) == pytest.approx(np.abs(np.subtract(expected, right / n)).max())
+    assert ours.rate_error(right / n, n) == pytest.approx(np.abs(np.subtract(expected, right / n)).max())
     assert rate_interval(1 + 1e-15, n) == rate_interval(1.0, n), "the sum of shares may be more than 1"
 
 
 def test_repeating_the_same_folds_does_not_make_a_mean_much_surer():
     once = np.random.default_rng(0).random(5)
     by_hand = once.std(ddof=1) * np.sqrt(1 / 5 + 1 / 4)
-    assert mean_errors(once[:, None], 1 / 4, 10**9)[0] == pytest.approx(by_hand)
-    assert mean_errors(np.tile(once, 100)[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
+    assert ours.mean_errors(once[:, None], 1 / 4, 10**9)[0] == pytest.approx(by_hand)
+    assert ours.mean_errors(np.tile(once, 100)[:, None], 1 / 4, 10**9)[0] > once.std() * np.sqrt(1 / 4)
 
 
 def test_the_interval_of_a_mean_is_students_and_has_a_width_where_folds_agree():
     scores = np.array([0.1, 0.4, 0.35, 0.2])
     for each in (scores, scores - 1):  # shares, and others
         expected = stats.t.interval(0.9, 3, each.mean(), stats.sem(each))
-        np.testing.assert_allclose(mean_interval(each, 0.0, 10**9, 0.9), expected)
-    assert tuple(mean_interval(scores[:1], 0.25, 10)) == (0, 1)
-    assert tuple(mean_interval(-scores[:1], 0.25, 10)) == (-np.inf, np.inf)
-    low, high = mean_interval(np.ones(5), 0.25, 24)
+        np.testing.assert_allclose(ours.mean_interval(each, 0.0, 10**9, 0.9), expected)
+    assert tuple(ours.mean_interval(scores[:1], 0.25, 10)) == (0, 1)
+    assert tuple(ours.mean_interval(-scores[:1], 0.25, 10)) == (-np.inf, np.inf)
+    low, high = ours.mean_interval(np.ones(5), 0.25, 24)
     assert low < 0.95
-    assert high == mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20).high == 1
+    assert high == ours.mean_interval(np.array([0.9, 0.95, 1.0]), 0.5, 20).high == 1
 
 
 def test_rows_of_one_weight_count_each():
-    assert effective_number(None, 7) == 7
-    assert effective_number(np.full(7, 3.0), 7) == pytest.approx(7)
-    assert effective_number(np.array([1.0, 0.0, 0.0]), 3) == pytest.approx(1)
-    assert effective_number(np.full(5, 1e300), 5) == pytest.approx(5)
-    assert effective_number(None, 7, np.array(list("aabbbbc"))) == pytest.approx(49 / (4 + 16 + 1))
+    assert ours.effective_number(None, 7) == 7
+    assert ours.effective_number(np.full(7, 3.0), 7) == pytest.approx(7)
+    assert ours.effective_number(np.array([1.0, 0.0, 0.0]), 3) == pytest.approx(1)
+    assert ours.effective_number(np.full(5, 1e300), 5) == pytest.approx(5)
+    assert ours.effective_number(None, 7, np.array(list("aabbbbc"))) == pytest.approx(49 / (4 + 16 + 1))
 
 
 def table(mean, n_rows, n_folds=5):
@@ -206,18 +201,16 @@ def test_the_interval_of_an_area_is_as_wide_as_a_bootstrap_within_folds():
     assert np.diff(found.interval)[0] == pytest.approx(width, rel=0.2)
 
 
-def test_a_row_that_is_tested_more_often_counts_once_in_the_interval_of_an_area():
-    (fold,), y = ranked_rows(60, n_folds=1)
-    copy = RankedRows(fold.rows + 60, fold.decisions)
-    each = ([fold, copy], [fold, copy, copy])
-    np.testing.assert_allclose(*(area_under_roc(f, np.tile(y, 2), np.ones(120)).interval for f in each))
-
-
-def test_an_area_is_the_same_if_both_classes_and_the_signs_of_decisions_are_exchanged():
-    folds, y = ranked_rows(50, n_folds=4)  # of 13 and 12 rows
+def test_the_interval_of_an_area_is_that_of_exchanged_classes_and_each_row_counts_once():
+    (fold,), y = ranked_rows(50, n_folds=1)
+    folds = [RankedRows(*parts) for parts in zip(*(np.split(each, [6, 18]) for each in fold), strict=True)]
     mirrored = [RankedRows(rows, -decisions) for rows, decisions in folds]
     found, same = area_under_roc(folds, y, np.ones(50)), area_under_roc(mirrored, ~y, np.ones(50))
     np.testing.assert_allclose([same.value, *same.interval], [found.value, *found.interval], rtol=1e-12)
+    (fold,), y = ranked_rows(60, n_folds=1)
+    copy = RankedRows(fold.rows + 60, fold.decisions)
+    each = ([fold, copy], [fold, copy, copy])  # tested once, and some twice
+    np.testing.assert_allclose(*(area_under_roc(f, np.tile(y, 2), np.ones(120)).interval for f in each))
 
 
 def test_rows_of_weight_two_count_as_rows_twice_in_an_area():
@@ -252,17 +245,18 @@ def test_an_area_of_one_is_not_a_certainty_and_folds_of_one_class_are_left_out()
 
 
 def test_the_mean_of_rates_has_the_wilson_interval_of_one_and_is_narrower_for_more():
-    one = mean_of_rates(np.array([0.8]), np.array([50]))
+    one = ours.mean_of_rates(np.array([0.8]), np.array([50]))
     np.testing.assert_allclose(one.interval, rate_interval(0.8, 50))
-    two = mean_of_rates(np.array([0.8, 0.8]), np.array([50, 50]))
+    two = ours.mean_of_rates(np.array([0.8, 0.8]), np.array([50, 50]))
     from_one, from_two = (np.subtract(found.interval, 0.8) for found in (one, two))
     np.testing.assert_allclose(from_two, from_one / np.sqrt(2))
-    assert mean_of_rates(np.array([0.8]), np.array([50]), 0.5).interval == rate_interval(0.8, 50, 0.5)
+    assert ours.mean_of_rates(np.array([0.8]), np.array([50]), 0.5).interval == rate_interval(0.8, 50, 0.5)
 
 
 def test_the_error_of_a_difference_is_corrected_for_shared_training_rows_and_never_below_one_row():
     differences = np.array([0.1, 0.0, -0.1, 0.2])
     by_hand = differences.std(ddof=1) * np.sqrt(1 / 4 + 1 / 3)
-    assert difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
-    assert difference_error(np.zeros(4), 1 / 3, 50) == difference_error(np.ones(1), 1 / 3, 50) == 1 / 50
-    assert difference_error(np.full(4, -1.01), 1 / 3, 50) < 1e-12, "such scores are no shares of rows"
+    assert ours.difference_error(differences, 1 / 3, 1000) == pytest.approx(by_hand)
+    for same in (np.zeros(4), np.ones(1)):
+        assert ours.difference_error(same, 1 / 3, 50) == 1 / 50
+    assert ours.difference_error(np.full(4, -1.01), 1 / 3, 50) < 1e-12, "such scores are no shares of rows"

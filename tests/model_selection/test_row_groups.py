@@ -39,6 +39,8 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert len(np.unique(dataset.groups)) == 20
     assert together_text(dataset) == "by column patient: 20 groups"
     assert together_text(dataset._replace(groups=None)) == "none"
+    alone = prepare(Table(FRAME.assign(patient=pd.Series(range(60)))), ROLES)
+    assert alone.notes[-1].startswith("60 rows form 60 groups by 'patient'")
 
 
 @pytest.mark.parametrize("repeat", [0, 1, OUTER])
@@ -91,10 +93,12 @@ def test_labels_that_differ_within_groups_are_permuted_within_each():
     assert (permuted != labels).reshape(3, 20).any(axis=1).all()
 
 
-@pytest.mark.parametrize("groups", [PATIENTS, np.arange(60) // 2], ids=["of one class", "mixed"])
-def test_halves_share_no_group_and_have_every_class(groups):
-    codes = (FRAME["outcome"] == "yes").to_numpy().astype(int)
-    codes[::7] = 1 - codes[::7] if groups is not PATIENTS else codes[::7]
+ROWS, YES = np.arange(60), (FRAME["outcome"] == "yes").to_numpy().astype(int)
+MIXED, RARE = np.where(ROWS % 7, YES, 1 - YES), np.isin(ROWS, [0, 3]).astype(int)
+
+
+@pytest.mark.parametrize(("groups", "codes"), [(PATIENTS, YES), (ROWS // 2, MIXED), (PATIENTS, RARE)])
+def test_halves_share_no_group_and_have_every_class(groups, codes):
     halves = [half for half, _ in Halves(codes, 10, 0, groups)]
     for one, other in zip(halves[::2], halves[1::2], strict=True):
         assert are_apart(groups, one, other)
@@ -139,8 +143,3 @@ def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
     one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
     with pytest.raises(InputError, match="Class 'rare' has 1 group, but"):
         TableSearch(prepare(Table(one), ROLES), QUICK).folds(0)
-
-
-def test_groups_of_single_rows_are_pointed_out():
-    frame = FRAME.assign(patient=pd.Series(range(60)))
-    assert prepare(Table(frame), ROLES).notes[-1].startswith("60 rows form 60 groups by 'patient'")

@@ -234,9 +234,8 @@ def test_a_repeated_column_is_reported_unless_it_is_constant_or_sparse_or_every_
         what = f"{n} features repeat" if n > 1 else "1 feature repeats"
         with pytest.warns(UserWarning, match=rf"^{what} an earlier one \(column {some}\): only the first"):
             SparseSVC(2).fit(repeated, y)
-    # MM and groups use both
     for model in (SparseSVC("all", solver=MM()), SparseSVC(1, groups=[[1, 3], [0], [2]], keep=[3])):
-        coef = model.fit(repeated, y).coef_[0]
+        coef = model.fit(repeated, y).coef_[0]  # MM and groups use both
         assert coef[1] == pytest.approx(coef[3], rel=1e-3) != 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
