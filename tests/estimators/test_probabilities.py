@@ -66,11 +66,8 @@ def test_they_are_learned_from_the_decisions_about_rows_in_test_folds(rng, n_cla
 
 def test_they_are_those_of_the_chosen_k_and_C(rng):
     X, y = make_data(rng)
-
-    def frugal_and_bold(model, X, y):
-        return np.abs(model.coef_).sum() - 100 * len(model.support_)
-
-    model = linear(Cs=[0.001, 1.0], scoring=frugal_and_bold).fit(X, y)
+    frugal = {"scoring": lambda model, X, y: np.abs(model.coef_).sum() - 100 * len(model.support_)}
+    model = linear(Cs=[0.001, 1.0], **frugal).fit(X, y)
     assert (model.k_, model.C_) == (1, 1.0)
     alone = SparseSVCCV([1], Cs=[1.0], cv=3, solver=SHORT).fit(X, y)
     np.testing.assert_allclose(model.calibration_.slopes, alone.calibration_.slopes, rtol=1e-6)
@@ -144,10 +141,8 @@ def test_a_scorer_of_ones_own_may_ask_for_both(rng):
     assert model.k_ == 3
     assert 3 < model.best_score_ < 5
     auc = make_scorer(roc_auc_score, response_method="predict_proba")
-    np.testing.assert_allclose(
-        linear(scoring=auc).fit(X, y == "a").cv_results_["mean_test_score"],
-        linear(scoring="roc_auc").fit(X, y == "a").cv_results_["mean_test_score"],
-    )
+    models = (linear(scoring=each).fit(X, y == "a") for each in (auc, "roc_auc"))
+    np.testing.assert_allclose(*(each.cv_results_["mean_test_score"] for each in models))
 
 
 def test_a_single_fold_is_enough_unless_scores_need_probabilities(rng):
@@ -194,9 +189,8 @@ def test_tensors_have_tensors_of_probabilities(rng, scoring, torch):
         P = model.predict_proba(tensor)
     assert isinstance(P, torch.Tensor)
     np.testing.assert_allclose(P.numpy(), expected.predict_proba(X), atol=1e-6)
-    np.testing.assert_allclose(
-        model.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-6
-    )
+    scores = (each.cv_results_["mean_test_score"] for each in (model, expected))
+    np.testing.assert_allclose(*scores, atol=1e-6)
 
 
 @pytest.mark.parametrize(("n_classes", "multi_class"), [(2, "ovo"), (3, "ovo"), (3, "ovr")])
@@ -211,8 +205,7 @@ def test_blocks_have_the_probabilities_of_arrays_when_somebody_asks(rng, n_class
     splits = [(np.flatnonzero(first != fold), np.flatnonzero(first == fold)) for fold in (0, 1)]
     expected = linear(cv=splits, multi_class=multi_class).fit(X, y, weights)
     P = model.predict_proba(dX)
-    assert isinstance(P, da.Array)
-    assert P.chunks == (sizes, (n_classes,))
+    assert (type(P), P.chunks) == (da.Array, (sizes, (n_classes,)))
     np.testing.assert_allclose(P.compute(), expected.predict_proba(X), atol=1e-6)
     np.testing.assert_allclose(model.predict_log_proba(dX).compute(), np.log(P.compute()))
 
@@ -233,8 +226,7 @@ def test_plain_estimators_say_who_has_probabilities(rng, model):
         assert not hasattr(model, method)
         with pytest.raises(AttributeError, match=rf"{name} has no {method}.*Use {name}CV.*Calibrated"):
             getattr(model.fit(*make_data(rng)), method)
-    assert hasattr(SparseSVCCV(), "predict_proba")
-    assert hasattr(KernelSparseSVCCV(), "predict_log_proba")
+    assert all(hasattr(other(), "predict_proba") for other in (SparseSVCCV, KernelSparseSVCCV))
 
 
 def test_two_classes_are_predicted_by_the_larger_probability_unless_there_is_an_offset(rng):
@@ -250,12 +242,6 @@ def test_two_classes_are_predicted_by_the_larger_probability_unless_there_is_an_
     assert balanced.predict(X).mean() > rare.mean() + 0.05
 
 
-def calibration_error(p, happened, n_bins=15):
-    """The mean distance, over bins of equally many rows, of what was said and what happened."""
-    bins = np.array_split(np.argsort(p), n_bins)
-    return np.mean([abs(p[rows].mean() - happened[rows].mean()) for rows in bins])
-
-
 @pytest.mark.parametrize("rate", [0.0, -3.0])
 def test_simulated_probabilities_come_out(rng, rate):
     X = rng.standard_normal((12_000, 10))
@@ -263,5 +249,6 @@ def test_simulated_probabilities_come_out(rng, rate):
     y = rng.random(len(X)) < chance
     model = SparseSVCCV([5, 3, 1], scoring="neg_log_loss").fit(X[:2000], y[:2000])
     p = model.predict_proba(X[2000:])[:, 1]
-    assert calibration_error(p, y[2000:]) <= 0.03
+    bins = np.array_split(np.argsort(p), 15)  # of equally many rows
+    assert np.mean([abs(p[rows].mean() - y[2000:][rows].mean()) for rows in bins]) <= 0.03
     assert np.abs(p - chance[2000:]).mean() <= 0.05

@@ -21,9 +21,8 @@ QUICK = {"exchange": Exchange(), "mm": MM(max_outer=20, max_inner=50), "sd": SD(
 @pytest.fixture(scope="module")
 def data():
     """Four classes, twelve features, half of them of use."""
-    return make_classification(
-        160, 12, n_informative=5, n_redundant=1, n_classes=4, n_clusters_per_class=1, random_state=3
-    )
+    counts = {"n_informative": 5, "n_redundant": 1, "n_classes": 4, "n_clusters_per_class": 1}
+    return make_classification(160, 12, **counts, random_state=3)
 
 
 def used_by(coef):
@@ -101,10 +100,8 @@ class TestKeepAndAvoid:
         model = SparseSVC(3, keep=[11], avoid=[0]).fit(X, y)
         assert 11 in model.support_
         assert 0 not in model.support_
-        every = [
-            SparseSVC("all").fit(X[:, [11, *pair]], y).objective_.sum()
-            for pair in combinations(range(1, 11), 2)
-        ]
+        others = combinations(range(1, 11), 2)
+        every = [SparseSVC("all").fit(X[:, [11, *pair]], y).objective_.sum() for pair in others]
         assert model.objective_.sum() == pytest.approx(min(every), rel=1e-6)
 
     def test_cross_validation_tries_no_k_without_room(self, data):
@@ -136,10 +133,8 @@ class TestSigns:
         model = SparseSVC(3, C=C_of(lam, 60), signs=signs).fit(X, y)
 
         problem = ArrayProblem(DenseDesign(X, True), y, np.ones(60), lam)
-        best = min(
-            lowest_by_lbfgs(problem, list(features), signs[list(features)])
-            for features in combinations(range(7), 3)
-        )
+        supports = map(list, combinations(range(7), 3))
+        best = min(lowest_by_lbfgs(problem, support, signs[support]) for support in supports)
         assert model.objective_[0] == pytest.approx(best, rel=1e-6)
         value = objective(X, y, model.coef_, model.intercept_, lam)
         assert model.objective_[0] == pytest.approx(value, rel=1e-10)
@@ -169,21 +164,6 @@ def test_kinds_of_data_have_the_same_model(data, request_, kind, request):
     assert isinstance(model.coef_, np.ndarray) == (kind != "torch")
     np.testing.assert_array_equal(np.asarray(model.support_), expected.support_)
     np.testing.assert_allclose(np.asarray(model.coef_), expected.coef_, rtol=1e-6, atol=1e-8)
-
-
-class TestPolish:
-    @pytest.mark.parametrize("solver", [MM, SD])
-    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-    def test_an_exchange_from_what_was_annealed_is_never_worse_and_keeps_to_what_was_said(self, data, solver):
-        X, y = data
-        said = {"groups": GROUPS, "signs": {0: 1, 3: -1}}
-        knobs = {"max_outer": 15, "max_inner": 40}
-        rough = SparseSVC(2, solver=solver(**knobs), **said).fit(X, y)
-        polished = SparseSVC(2, solver=solver(polish=True, **knobs), **said).fit(X, y)
-        assert polished.objective_.sum() <= rough.objective_.sum() * (1 + 1e-12)
-        assert len(np.unique(np.array(GROUPS)[polished.support_])) <= 2
-        assert (polished.coef_[:, 0] >= 0).all()
-        assert (polished.coef_[:, 3] <= 0).all()
 
 
 def test_signs_stay_where_columns_are_far_from_zero():

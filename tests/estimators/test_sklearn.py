@@ -2,6 +2,7 @@
 
 import inspect
 
+import dask.array as da
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -12,20 +13,12 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from kmargin import (
-    MM,
-    SD,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
-    StabilitySelection,
-    honest_score,
-    sparse_svm_path,
-)
+from kmargin import MM, SD, honest_score, sparse_svm_path
+from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV, StabilitySelection
 
 
 # `check_array_api_input` and its kin skip themselves for libraries and devices that are not there
@@ -91,6 +84,30 @@ def test_nothing_is_answered_before_the_fit(estimator):
             method(*(ROWS, CLASSES)[:n_needed])
 
 
+def test_decisions_of_the_machines_have_a_column_for_each():
+    X, y = ROWS, np.arange(90) % 3
+    for multi_class, classes in (("ovo", y), ("ovr", y), ("ovo", CLASSES)):
+        model = SparseSVC(2, multi_class=multi_class).fit(X, classes)
+        expected = X @ model.coef_.T + model.intercept_
+        np.testing.assert_allclose(model.machine_decisions(X), expected)
+        lazy = model.machine_decisions(da.from_array(X, chunks=(40, 5)))
+        assert lazy.shape == expected.shape
+        np.testing.assert_allclose(lazy.compute(), expected)
+
+
+def test_estimators_say_what_data_they_take():
+    given = {"kernel": "precomputed"}
+    for estimator, takes_sparse, is_pairwise in (
+        (KernelSparseSVC(), True, False),
+        (KernelSparseSVCCV(**given), False, True),
+        (SparseSVC(solver="mm"), False, False),
+        (StabilitySelection(KernelSparseSVC(**given)), False, False),
+    ):
+        tags = get_tags(estimator).input_tags
+        assert (tags.sparse, tags.pairwise) == (takes_sparse, is_pairwise)
+    assert get_tags(SparseSVC()).transformer_tags.preserves_dtype == ["float64", "float32"]
+
+
 def test_fits_paths_and_scores_print_nothing_unless_asked_to(capsys):
     for estimator in [*EVERY, StabilitySelection(k=1, n_pairs=2)]:
         clone(estimator).fit(ROWS, CLASSES)
@@ -138,8 +155,7 @@ def test_routing_changes_neither_honest_scores_nor_stability_selection():
         routed, _ = requesting(plain[-1], StandardScaler())
         found = honest_score(routed, ROWS, CLASSES, cv=3, **METADATA)
         step = clone(selection).set_fit_request(sample_weight=True, groups=True)
-        chosen = make_pipeline(step, SparseSVC(1).set_fit_request(sample_weight=True)).fit(
-            ROWS, CLASSES, **METADATA
-        )
+        last = SparseSVC(1).set_fit_request(sample_weight=True)
+        chosen = make_pipeline(step, last).fit(ROWS, CLASSES, **METADATA)
     np.testing.assert_array_equal(found.scores, expected.scores)
     np.testing.assert_array_equal(chosen[0].frequencies_, frequencies)

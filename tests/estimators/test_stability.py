@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
@@ -14,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kmargin import KernelSparseSVC, SparseSVC, SparseSVCCV, StabilitySelection, stability_C
+from kmargin.core.validation import resolve_seed
 from kmargin.datasets import make_sparse_hyperplane
 from kmargin.fitting.subsampling import Halves, draw_halves
 
@@ -26,8 +28,7 @@ WEIGHTED = "weights count rows, and halves are drawn by rows: a row twice is no 
 @parametrize_with_checks(
     [StabilitySelection(k=1, n_pairs=2)],
     expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": WEIGHTED,
-        "check_sample_weight_equivalence_on_sparse_data": WEIGHTED,
+        f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTED for kind in ("dense", "sparse")
     },
 )
 def test_scikit_learns_checks(estimator, check):
@@ -51,8 +52,7 @@ def test_the_features_that_matter_are_stable_and_several_classes_share_them(data
         X[:, [3, 7, 11]] += 3 * X.std(axis=0)[[3, 7, 11]] * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])[y]
     selection = StabilitySelection(k=3, n_pairs=10, random_state=0).fit(X, y)
     np.testing.assert_array_equal(selection.support_, [3, 7, 11])
-    assert selection.q_ == 3
-    assert selection.n_candidates_ == 20
+    assert (selection.q_, selection.n_candidates_) == (3, 20)
 
 
 @pytest.mark.parametrize("sizes", [(6, 4), (7, 5), (7, 4), (2, 3, 3, 9)])
@@ -88,15 +88,40 @@ def test_every_row_is_left_out_as_often_as_any_other_of_a_class_of_odd_size():
 )
 def test_frequencies_are_those_of_a_plain_loop_over_the_halves(data, request, estimator, standardize):
     X, y = data
-    selection = StabilitySelection(estimator, n_pairs=4, standardize=standardize, random_state=5).fit(X, y)
+    weights = np.random.default_rng(2).uniform(0.1, 5.0, 120)
+    selection = StabilitySelection(estimator, n_pairs=4, standardize=standardize, random_state=5)
+    selection.fit(X, y, weights)
     seed = np.random.RandomState(5).randint(np.iinfo(np.int32).max)
     times = np.zeros(20)
     for half, _ in Halves(np.unique(y, return_inverse=True)[1], 4, seed):
         is_scaled = request.node.callspec.id != "as they are"
-        Z = StandardScaler().fit_transform(X[half]) if is_scaled else X[half]
-        times += SparseSVC(k=4, C=0.5).fit(Z, y[half]).get_support()
+        Z = StandardScaler().fit_transform(X[half], sample_weight=weights[half]) if is_scaled else X[half]
+        times += SparseSVC(k=4, C=0.5).fit(Z, y[half], weights[half]).get_support()
     np.testing.assert_array_equal(selection.frequencies_, times / 8)
     np.testing.assert_array_equal(selection.get_support(), times / 8 >= selection.threshold_)
+
+
+class Seeded(BaseEstimator):
+    """Selects the feature whose index is its `random_state` modulo 20, if variances are 1."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight):
+        np.testing.assert_allclose(np.cov(X.T, aweights=sample_weight, ddof=0).diagonal(), 1)
+        self.coef_ = np.arange(20) == self.random_state % 20
+        return self
+
+
+@pytest.mark.parametrize("estimator", [Seeded(), make_pipeline(StandardScaler(), Seeded())])
+def test_every_half_has_a_random_state_of_its_own(data, estimator):
+    X, y = data
+    selection = StabilitySelection(estimator, n_pairs=8, threshold=0.9, random_state=5)
+    selection.fit(X, y, np.random.default_rng(2).uniform(0.1, 5.0, 120))
+    halves = Halves(np.unique(y, return_inverse=True)[1], 8, resolve_seed(5))
+    seeds = [seed for _, seed in halves]
+    assert len(set(seeds)) == len(halves) == 16
+    np.testing.assert_array_equal(selection.frequencies_, np.bincount(np.mod(seeds, 20), minlength=20) / 16)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +130,8 @@ def test_frequencies_are_those_of_a_plain_loop_over_the_halves(data, request, es
     ids=["machines", "any estimator"],
 )
 def test_any_number_of_jobs_gives_the_same_bits(data, estimator):
-    alone, together = (
-        StabilitySelection(estimator, n_pairs=5, random_state=1, n_jobs=n).fit(*data) for n in (1, 2)
-    )
+    each = (StabilitySelection(estimator, n_pairs=5, random_state=1, n_jobs=n) for n in (1, 2))
+    alone, together = (selection.fit(*data) for selection in each)
     np.testing.assert_array_equal(alone.frequencies_, together.frequencies_)
     assert alone.bounds_ == together.bounds_
 
@@ -126,17 +150,14 @@ def test_frames_keep_their_names_and_groups_may_go_by_them(data):
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(20)])
     groups = {"pathway": ["gene 3", "gene 7"]}
     model = SparseSVC(k=2, groups=groups, keep=["gene 0"], avoid=["gene 11"])
-    selection = (
-        StabilitySelection(model, n_pairs=5, random_state=0).set_output(transform="pandas").fit(frame, y)
-    )
+    selection = StabilitySelection(model, n_pairs=5, random_state=0).set_output(transform="pandas")
+    selection.fit(frame, y)
     assert list(selection.get_feature_names_out()) == ["gene 0", "gene 3", "gene 7"]
     assert list(selection.transform(frame).columns) == ["gene 0", "gene 3", "gene 7"]
-    assert selection.n_candidates_ == 17  # the pathway and 16 genes
-    assert selection.q_ == 1
+    assert (selection.q_, selection.n_candidates_) == (1, 17)  # the pathway and 16 genes
     assert selection.frequencies_[[0, 11]].tolist() == [1, 0]
     summary = selection.summary().set_index("feature")
-    assert summary.loc["gene 3", "group"] == "pathway"
-    assert summary["always_in"].sum() == 1
+    assert (summary.loc["gene 3", "group"], summary["always_in"].sum()) == ("pathway", 1)
     assert list(summary.index[:3]) == ["gene 0", "gene 3", "gene 7"]
     assert summary["stable"].sum() == 3
 
@@ -166,7 +187,9 @@ def test_a_group_is_selected_where_any_of_its_features_is(data):
     assert list(alone) == ["feature", "frequency", "always_in", "stable"]
     assert set(selection.summary()) - set(alone) == {"group", "group_frequency"}
     avoiding = StabilitySelection(SparseSVC(k=3, groups=groups, avoid=[3]), n_pairs=2, random_state=0)
-    assert avoiding.fit(X, y).summary().set_index("feature").loc["3", "group_frequency"] == 0
+    summary = avoiding.fit(X, y).summary().set_index("feature")
+    assert summary.loc["3"].tolist() == ["3", 0, 0, False, False]  # avoided, and so in no group
+    assert summary.loc["2"].tolist() == ["1", *[avoiding.group_frequencies_[1]] * 2, False, False]
 
 
 @pytest.mark.parametrize(
@@ -192,10 +215,10 @@ def test_missing_numbers_reach_a_pipeline_that_fills_them_in(data):
 def test_rows_without_weight_are_as_if_they_were_not_there(data):
     X, y = data
     more, wrong = np.vstack([X, -X]), np.concatenate([y, y])
-    weights = np.repeat([1.0, 0.0], 120)
+    weights, groups = np.repeat([1.0, 0.0], 120), np.arange(240) // 2
     for estimator in (SparseSVC(k=3), make_pipeline(StandardScaler(), SparseSVC(k=3))):
-        plain = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(X, y)
-        weighted = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(more, wrong, weights)
+        plain = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(X, y, None, groups[:120])
+        weighted = StabilitySelection(estimator, n_pairs=3, random_state=0).fit(more, wrong, weights, groups)
         np.testing.assert_array_equal(plain.frequencies_, weighted.frequencies_)
 
 
@@ -210,9 +233,8 @@ def test_auto_is_the_lowest_threshold_that_keeps_the_bound(data):
         assert getattr(selection.bounds_, bound) <= 0.9
         below = selection.threshold_ - 1 / 20
         assert below <= 0.5 or getattr(selection.bounds_at(below), bound) > 0.9
-        np.testing.assert_array_equal(
-            selection.support_, np.flatnonzero(selection.frequencies_ >= selection.threshold_ - 1e-12)
-        )
+        stable = np.flatnonzero(selection.frequencies_ >= selection.threshold_ - 1e-12)
+        np.testing.assert_array_equal(selection.support_, stable)
 
 
 def test_half_of_eight_causal_features_among_a_thousand_are_found_and_hardly_a_false_one():
@@ -241,15 +263,11 @@ def test_selecting_everything_and_a_bound_that_no_threshold_keeps_are_told(data,
     assert selection.threshold_ == 1
 
 
-def test_warnings_of_many_fits_are_told_once(data):
-    estimator = make_pipeline(StandardScaler(), LinearSVC(penalty="l1", dual=False, max_iter=1))
-    with pytest.warns(UserWarning, match=r"\(6 such warnings from 6 halves\)") as caught:
-        StabilitySelection(estimator, n_pairs=3, threshold=0.9, random_state=0).fit(*data)
+def test_a_warning_of_many_fits_is_told_once_and_one_about_all_rows_as_it_is_to_whoever_called_fit(data):
+    (X, y), lasso = data, LinearSVC(penalty="l1", dual=False, max_iter=1, C=0.1)
+    with pytest.warns(UserWarning, match=r"\(2 such warnings from 2 halves\)") as caught:
+        StabilitySelection(lasso, n_pairs=1, threshold=0.9, random_state=0).fit(X, y)
     assert len(caught) == 1
-
-
-def test_a_warning_about_all_rows_is_told_as_it_is_to_whoever_called_fit(data):
-    X, y = data
     with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one .* is used\.$") as caught:
         StabilitySelection(k=3, n_pairs=2, random_state=0).fit(np.hstack([X, X[:, :1]]), y)
     assert [warning.filename for warning in caught] == [__file__]
@@ -276,10 +294,7 @@ def test_progress_is_shown_if_asked_for(data, capsys):
         ({"estimator": 10}, r"estimator=10 is not an estimator. .* StabilitySelection\(k=10\)"),
         ({"estimator": DecisionTreeClassifier()}, "DecisionTreeClassifier does not select features"),
         ({"estimator": KernelSparseSVC(k=2)}, "KernelSparseSVC does not select features"),
-        (
-            {"estimator": make_pipeline(PolynomialFeatures(), SparseSVC(k=2))},
-            "SparseSVC selects among 231 features, but X has 20",
-        ),
+        ({"estimator": make_pipeline(PolynomialFeatures(), SparseSVC(k=2))}, "231 features, but X has 20"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(data, options, words):
@@ -291,6 +306,8 @@ def test_each_class_needs_a_row_in_each_half_and_weights_an_estimator_that_takes
     X, y = data
     with pytest.raises(ValueError, match="Class 'c' has only one row, but each half needs one"):
         StabilitySelection(k=1).fit(X, np.append(y[:-1], "c"))
+    selection = StabilitySelection(k=1, n_pairs=1, threshold=0.9).fit(X, np.append(y[:-2], ["c", "c"]))
+    assert (selection.q_, selection.threshold_) == (1, 1)
     with pytest.raises(ValueError, match="only one class"):
         StabilitySelection(k=1).fit(X, np.full(120, "a"))
     with pytest.raises(ValueError, match="SelectKBest does not accept sample_weight"):

@@ -1,19 +1,16 @@
 """A fitted model as a frame of its features, and what a path counts."""
 
+import re
+
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import StandardScaler
 
-from kmargin import (
-    CoefficientDisplay,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
-    sparse_svm_path,
-)
+from kmargin import MM, CoefficientDisplay, sparse_svm_path
+from kmargin.estimators import KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 
 IRIS = load_iris(as_frame=True)
 X, Y = (IRIS.data - IRIS.data.mean()) / IRIS.data.std(), IRIS.target
@@ -50,9 +47,8 @@ def test_what_is_always_in_has_a_row_even_without_weight():
     with pytest.warns(UserWarning, match="No feature lowers the objective"):
         model = SparseSVC(1, keep=[PETAL_WIDTH], signs={PETAL_WIDTH: -1}).fit(X[two], Y[two])
     assert len(model.support_) == 0, "the sign leaves it no weight"
-    expected = pd.DataFrame(
-        {"feature": [PETAL_WIDTH], "group": [PETAL_WIDTH], "always_in": [True], "sign": ["-"], "coef": [0.0]}
-    )
+    row = {"feature": PETAL_WIDTH, "group": PETAL_WIDTH, "always_in": True, "sign": "-", "coef": 0.0}
+    expected = pd.DataFrame([row])
     pd.testing.assert_frame_equal(model.summary(), expected)
 
 
@@ -90,10 +86,18 @@ def test_a_path_of_two_classes_or_of_a_kernel_counts_too():
     path = KernelSparseSVCCV([4, 2], cv=2).fit(X, Y).path_
     assert path.counted == "training points"
     assert path.to_frame().groupby("k")["n_features_used"].first().to_dict() == {2: 2, 4: 4}
-    assert KernelSparseSVCCV([4], cv=2, shared=False).fit(X, Y).path_.counted == (
-        "training points of each binary classifier"
-    )
+    own = KernelSparseSVCCV([4], cv=2, shared=False).fit(X, Y).path_
+    assert own.counted == "training points of each binary classifier"
     assert not hasattr(KernelSparseSVC, "summary")
+    with pytest.raises(TypeError, match="Paths of kernel models do not accept dask collections"):
+        path.predict(da.from_array(X.to_numpy()), 2)
+    shown = [re.split(r"\s{2,}", line.strip()) for line in repr(path).splitlines()]
+    assert shown[1] == ["classifiers", "0 vs 1, 0 vs 2, 1 vs 2"]
+    assert shown[2] == ["k", "points used", "mean objective", "status"]
+    means = [f"{mean:.5g}" for mean in path.objectives.mean(axis=1)]
+    assert [line[:3] for line in shown[3:]] == [["4", "4", means[0]], ["2", "2", means[1]]]
+    two = repr(sparse_svm_path(X, Y > 0, [3])).splitlines()[2]
+    assert two.split("  ") == ["", "k", "features used", "objective", "status"]
 
 
 BREAST = load_breast_cancer(as_frame=True)
@@ -145,9 +149,8 @@ def test_costs_of_chosen_values_are_at_the_chosen_C_and_of_groups_those_of_the_g
     by_C = SparseSVC(2, C=model.C_, groups=GROUPS).fit(X, Y).summary(X, Y)
     pd.testing.assert_frame_equal(frame, by_C, rtol=1e-6)
     assert (frame.groupby("group")["cost_without"].nunique() == 1).all()
-    assert [name for name in frame.columns if name.startswith("weight: ")] == [
-        name.replace("coef", "weight") for name in MACHINES
-    ]
+    weights = [name for name in frame.columns if name.startswith("weight: ")]
+    assert weights == [name.replace("coef", "weight") for name in MACHINES]
 
 
 def test_a_summary_says_what_it_needs():
@@ -156,11 +159,12 @@ def test_a_summary_says_what_it_needs():
         model.summary(X, Y)
     with pytest.raises(ValueError, match="summary was given data without y"):
         model.summary(X)
+    with pytest.raises(ValueError, match="summary was given data without X"):
+        model.summary(y=Y)
+    two = SparseSVC(2, shared=False).fit(X, Y > 0).set_params(solver=MM(max_outer=1))  # each refit would warn
+    assert len(two.summary(X, Y > 0)["cost_without"]) == 2
     with pytest.raises(ValueError, match="feature names"):
         SparseSVC(2).fit(X, Y).summary(X[X.columns[::-1]], Y)
-
-
-# the order
 
 
 def wide_and_narrow():

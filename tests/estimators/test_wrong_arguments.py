@@ -11,17 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import kmargin
-from kmargin import (
-    MM,
-    SD,
-    Exchange,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    Solver,
-    SparseSVC,
-    SparseSVCCV,
-    honest_score,
-)
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, Solver, SparseSVC, SparseSVCCV
 
 X = np.sort(np.random.default_rng(0).standard_normal((20, 3)), axis=0)
 Y = np.where(X[:, 0] > 0, 1, -1)
@@ -56,9 +46,8 @@ def assert_refused(name, value, call):
 
 def is_right(name, value):
     """Some are no mistake."""
-    return (name == "coef0" and isinstance(value, float) and value == -2.5) or (
-        name in ("Cs", "rhos") and isinstance(value, np.ndarray)
-    )
+    is_list = name in ("Cs", "rhos") and isinstance(value, np.ndarray)
+    return is_list or (name == "coef0" and isinstance(value, float) and value == -2.5)
 
 
 # everything public that takes parameters, and arguments that are right
@@ -180,7 +169,7 @@ def test_texts_and_dates_among_the_numbers_are_named(frame, message):
 def test_a_class_of_one_row_is_refused():
     data, message = (X, np.r_[2, Y[1:]]), "Class 2 has 1 row, but cross-validation needs at least two. Give"
     assert_refused(message, None, lambda: SparseSVCCV(cv=2).fit(*data))
-    assert_refused(message, None, lambda: honest_score(SparseSVC(), *data))
+    assert_refused(message, None, lambda: kmargin.honest_score(SparseSVC(), *data))
 
 
 def test_no_message_names_an_internal_class():
@@ -189,14 +178,9 @@ def test_no_message_names_an_internal_class():
 
 
 def test_a_solver_of_ones_own_is_told_what_it_lacks():
-    class Lazy(Solver):
-        pass
-
-    class Checked(Lazy):
-        def check(self):
-            pass
-
+    lazy = type("Lazy", (Solver,), {})
+    checked = type("Checked", (Solver,), {"check": lambda self: None})
     with pytest.raises(NotImplementedError, match=r"Lazy has no check. Define check\(self\)"):
-        SparseSVC(solver=Lazy()).fit(X, Y)
+        SparseSVC(solver=lazy()).fit(X, Y)
     with pytest.raises(NotImplementedError, match=r"Checked has no solve_grid. Define solve_grid"):
-        SparseSVC(1, solver=Checked()).fit(X, Y)
+        SparseSVC(1, solver=checked()).fit(X, Y)

@@ -1,5 +1,6 @@
+import warnings
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, repeat
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from stub_solvers import Witness
 
 from kmargin import sparse_svm_path
 from kmargin.core.validation import resolve_ks
-from kmargin.fitting.progress import TextBar
+from kmargin.fitting.fit import SMALL_COST
+from kmargin.solvers import Status
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -18,13 +20,6 @@ def test_progress_counts_every_solution(jobs, capsys):
     assert "6/6" in capsys.readouterr().err
     sparse_svm_path(X, y, [4, 2], n_jobs=jobs, verbose=1)
     assert "2/2" in capsys.readouterr().err
-
-
-def test_the_time_left_is_that_of_the_remaining_steps_at_the_speed_so_far(capsys):
-    bar = TextBar("fit", 4)
-    bar.started -= 10
-    bar.advance()
-    assert capsys.readouterr().err == "fit: 1/4, 10.0 s, 30.0 s left\n"
 
 
 @pytest.mark.parametrize("solver", ["exchange", "mm", "sd"])
@@ -44,14 +39,6 @@ def test_shapes_are_as_documented_and_a_frame_has_a_row_for_each_k_and_machine(s
     assert list(frame.columns) == [*whole, "machine", "n_nonzero", "objective", "n_iter", "status"]
 
 
-def test_weights_reach_the_path(hyperplane):
-    X, y = hyperplane
-    weights = np.arange(len(y)) % 2
-    half = sparse_svm_path(X[1::2], y[1::2], [30, 5])
-    weighted = sparse_svm_path(X, y, [30, 5], sample_weight=weights)
-    np.testing.assert_allclose(weighted.coefs, half.coefs, atol=1e-10)
-
-
 def test_a_k_that_was_not_fitted_is_refused(hyperplane):
     path = sparse_svm_path(*hyperplane, [30, 5])
     with pytest.raises(ValueError, match=r"k=7 is not on this path. Use one of 30, 5\."):
@@ -63,8 +50,7 @@ def test_a_k_that_was_not_fitted_is_refused(hyperplane):
 def test_default_ks_run_from_all_features_to_one():
     for p in (1, 2, 7, 500, 20000):
         ks = resolve_ks(None, p)
-        assert ks[0] == p
-        assert ks[-1] == 1
+        assert (ks[0], ks[-1]) == (p, 1)
         assert ks == sorted(set(ks), reverse=True)
     assert {1, 2, 3} < set(resolve_ks(None, 500))
     assert resolve_ks(3, 100) == [100, 10, 1]
@@ -89,16 +75,17 @@ def test_bad_ks_are_refused(hyperplane, ks, message):
 
 
 class Told(Witness):
-    """Finds models of the objectives that it is told."""
+    """Finds models of the objectives, statuses and costs of projection that it is told."""
 
     is_monotone = True
 
-    def __init__(self, objectives):
-        self.objectives = objectives
+    def __init__(self, objectives, statuses=repeat(Status.CONVERGED), costs=repeat(0.0)):  # noqa: B008
+        self.objectives, self.statuses, self.costs = objectives, statuses, costs
 
     def solve_grid(self, *given):
-        for value, (found,) in zip(self.objectives, super().solve_grid(*given), strict=True):
-            yield (replace(found, objective=value),)
+        told = zip(super().solve_grid(*given), self.objectives, self.statuses, self.costs, strict=False)
+        for (found,), value, status, cost in told:
+            yield (replace(found, objective=value, status=status, projection_cost=cost),)
 
 
 @pytest.mark.parametrize("objectives", [*permutations((1.0, 2.0, 3.0)), (2.0, 1.0), (1.0 + 1e-12, 1.0)])
@@ -107,3 +94,24 @@ def test_a_model_worse_than_that_of_a_smaller_k_is_replaced_by_it(objectives, hy
     expected = np.minimum.accumulate(objectives[::-1])[::-1]
     is_rounding = np.ptp(objectives) < 1e-11
     assert path.objectives[:, 0].tolist() == [*(objectives if is_rounding else expected)]
+
+
+STALLED, EXHAUSTED, SETTLED = Status.STALLED, Status.EXHAUSTED, Status.SETTLED
+ALMOST = f" (the final projection onto S_k raised the objective by at most {SMALL_COST:g})"
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    ("statuses", "cost", "expected"),
+    [
+        ([SETTLED, STALLED, STALLED], 0.0, [f"2 of 3 solutions: {STALLED.value}{ALMOST}"]),
+        ([STALLED, SETTLED, STALLED], 1.0, [f"2 of 3 solutions: {STALLED.value}"]),
+        ([EXHAUSTED, EXHAUSTED], 0.0, [f"2 of 2 solutions: {EXHAUSTED.value}"]),
+        ([EXHAUSTED], 0.0, [EXHAUSTED.value]),
+    ],
+)
+def test_solutions_that_ended_early_are_counted_in_a_warning(statuses, cost, expected, hyperplane):
+    n, costs = len(statuses), [0.0] * (len(statuses) - 1) + [cost]
+    with warnings.catch_warnings(record=True) as caught:  # k = 0 needs no sign
+        sparse_svm_path(*hyperplane, range(n), signs={0: n == 1}, solver=Told([1.0] * n, statuses, costs))
+    assert [str(warning.message) for warning in caught] == expected

@@ -5,13 +5,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from kmargin import stability_bounds, stability_k
-from kmargin.fitting.subsampling import (
-    MAX_SLOPE,
-    affine_powers,
-    needed_halves,
-    r_concave_tails,
-    unimodal_tail,
-)
+from kmargin.fitting.subsampling import affine_powers, needed_halves, r_concave_tails, unimodal_tail
 
 
 def largest_tail_by_search(mean, n, r, t, rng, n_starts=4):
@@ -66,12 +60,12 @@ def largest_unimodal_tail(mean, n, t):
     return best
 
 
-@pytest.mark.parametrize("theta", [0.05, 0.2, 0.5])
-def test_the_unimodal_formula_is_the_largest_tail_there_is(theta):
+@pytest.mark.parametrize(("theta", "first"), [(0.2, 1), (0.3, 2), (0.4, 3), (0.5, 5), (0.565, 5), (0.58, 9)])
+def test_the_unimodal_formula_is_the_largest_tail_there_is(theta, first):
     n = 8
     formula = [unimodal_tail(theta, t, n) for t in range(1, n + 1)]
     known = [t for t in range(1, n + 1) if formula[t - 1] < 1]
-    assert known[-1] == n
+    assert known == list(range(first, n + 1))
     for t in known:
         assert formula[t - 1] == pytest.approx(largest_unimodal_tail(theta**2, n, t))
 
@@ -92,6 +86,9 @@ def test_stronger_assumptions_give_smaller_bounds_and_none_the_worst_case(p, q, 
     bounds = stability_bounds(p, q, threshold, n_pairs)
     assert 0 < bounds.r_concave <= bounds.unimodal <= bounds.worst_case
     assert bounds.worst_case == pytest.approx(min(p, q**2 / p / (n_halves / n_pairs - 1)))
+    by_pairs = r_concave_tails((q / p) ** 2, n_pairs, -1 / 2)[n_halves - n_pairs]
+    by_halves = r_concave_tails(q / p, 2 * n_pairs, -1 / 4)[n_halves]
+    assert bounds.r_concave == pytest.approx(p * min(by_pairs, by_halves))
 
 
 def test_a_blind_choice_finds_fewer_than_every_bound_allows():
@@ -104,8 +101,11 @@ def test_a_blind_choice_finds_fewer_than_every_bound_allows():
 
 
 def test_the_largest_k_keeps_the_bound_and_the_next_one_does_not():
-    k = stability_k(500, max_false=0.5, threshold=0.8, n_pairs=20, bound="unimodal")
+    k = stability_k(500, max_false=0.5, threshold=0.8, n_pairs=20)
     assert stability_bounds(500, k, 0.8, 20).unimodal <= 0.5 < stability_bounds(500, k + 1, 0.8, 20).unimodal
+    assert [stability_k(p, max_false) for p, max_false in ((0, 1.0), (9, 9.0), (9, 1e-9))] == [0, 9, 0]
+    assert stability_bounds(0, 0, 0.9) == (0, 0, 0)
+    assert stability_bounds(9, 18, 0.9) == (9, 9, 9)
 
 
 def bisected_powers(mean, last, r):
@@ -118,7 +118,7 @@ def bisected_powers(mean, last, r):
         weights = np.exp(logs - logs.max())
         return weights / weights.sum()
 
-    low, high = -MAX_SLOPE * max(1.0, -r), MAX_SLOPE * max(1.0, -r)
+    low, high = -60.0 * max(1.0, -r), 60.0 * max(1.0, -r)
     for _ in range(80):
         middle = (low + high) / 2
         low, high = (middle, high) if probabilities(middle) @ places < mean else (low, middle)

@@ -43,16 +43,10 @@ def splits(y, n_folds, whole_blocks=False, seed=None):
         yield np.flatnonzero(~inside), np.flatnonzero(inside)
 
 
-@pytest.mark.parametrize(
-    ("cv", "scoring"),
-    [
-        (3, None),
-        (2, "matthews"),
-        (BlockKFold(2), None),
-        (BlockKFold(2), "balanced_accuracy"),
-        (BlockKFold(2), "f1_macro"),
-    ],
-)
+BY_BLOCK = [(BlockKFold(2), scoring) for scoring in (None, "balanced_accuracy", "f1_macro")]
+
+
+@pytest.mark.parametrize(("cv", "scoring"), [(3, None), (2, "matthews"), *BY_BLOCK])
 def test_blocks_are_cross_validated_as_arrays_are(data, cv, scoring):
     X, y = data
     scoring = {"matthews": make_scorer(matthews_corrcoef)}.get(scoring, scoring)
@@ -91,9 +85,8 @@ def test_folds_do_not_depend_on_n_jobs(data):
 def test_random_state_deals_the_rows_anew(data):
     X, y = data
     dX, dy = collect(X, y == "a")
-    models = [
-        SparseSVCCV([1], cv=2, random_state=seed, solver=SHORT).fit(dX, dy) for seed in (None, None, 1, 1, 2)
-    ]
+    given = {"ks": [1], "cv": 2, "solver": SHORT}
+    models = [SparseSVCCV(random_state=seed, **given).fit(dX, dy) for seed in (None, None, 1, 1, 2)]
     scores = [model.cv_results_["split0_test_score"].tolist() for model in models]
     assert scores[0] == scores[1]
     assert scores[2] == scores[3]
@@ -115,19 +108,16 @@ def test_what_blocks_do_not_offer_is_said_in_a_sentence(data, settings, message)
         SparseSVCCV([1], **settings).fit(*collect(*data))
 
 
-def test_groups_are_blocks(data):
-    dX, dy = collect(*data)
-    with pytest.raises(ValueError, match="Put each group into one block"):
-        SparseSVCCV([1]).fit(dX, dy, groups=np.arange(200))
-
-
-def test_a_fold_without_a_class_is_named(data):
+def test_groups_are_blocks_and_a_fold_without_a_class_is_named(data):
     X, y = data
+    with pytest.raises(ValueError, match="Put each group into one block"):
+        SparseSVCCV([1]).fit(*collect(X, y), groups=np.arange(200))
     y = np.where(np.arange(200) < 70, "a", np.where(y == "a", "b", y))  # class a is in block 0 alone
     with pytest.raises(ValueError, match="Fold 0 has no training sample of class 'a'"):
         SparseSVCCV([1], cv=BlockKFold(2)).fit(*collect(X, y))
 
 
 def test_whole_blocks_are_for_blocks(data):
+    assert (BlockKFold().get_n_splits(), repr(BlockKFold(n_splits=3))) == (5, "BlockKFold(3)")
     with pytest.raises(TypeError, match="BlockKFold splits blocks, but X has none"):
         SparseSVCCV([1], cv=BlockKFold(3)).fit(*data)

@@ -39,6 +39,8 @@ def test_the_column_of_groups_is_no_feature_and_said(dataset):
     assert len(np.unique(dataset.groups)) == 20
     assert together_text(dataset) == "by column patient: 20 groups"
     assert together_text(dataset._replace(groups=None)) == "none"
+    alone = prepare(Table(FRAME.assign(patient=pd.Series(range(60)))), ROLES)
+    assert alone.notes[-1].startswith("60 rows form 60 groups by 'patient'")
 
 
 @pytest.mark.parametrize("repeat", [0, 1, OUTER])
@@ -76,9 +78,8 @@ def test_intervals_count_groups(dataset):
 def test_labels_are_permuted_with_their_groups(dataset):
     rows = ScoredRows(dataset.X, dataset.y, None, dataset.groups, None)
     seen = []
-    p_value, _ = permutation_test(
-        1.0, lambda labels: seen.extend(labels) or [0.5, 1.0, 2.0], rows, 3, np.random.default_rng(0)
-    )
+    rng, scores_of = np.random.default_rng(0), lambda labels: seen.extend(labels) or [0.5, 1.0, 2.0]
+    p_value, _ = permutation_test(1.0, scores_of, rows, 3, rng)
     assert (len(seen), p_value) == (3, 3 / 4)
     for y in seen:
         assert sorted(y) == sorted(dataset.y)
@@ -92,10 +93,12 @@ def test_labels_that_differ_within_groups_are_permuted_within_each():
     assert (permuted != labels).reshape(3, 20).any(axis=1).all()
 
 
-@pytest.mark.parametrize("groups", [PATIENTS, np.arange(60) // 2], ids=["of one class", "mixed"])
-def test_halves_share_no_group_and_have_every_class(groups):
-    codes = (FRAME["outcome"] == "yes").to_numpy().astype(int)
-    codes[::7] = 1 - codes[::7] if groups is not PATIENTS else codes[::7]
+ROWS, YES = np.arange(60), (FRAME["outcome"] == "yes").to_numpy().astype(int)
+MIXED, RARE = np.where(ROWS % 7, YES, 1 - YES), np.isin(ROWS, [0, 3]).astype(int)
+
+
+@pytest.mark.parametrize(("groups", "codes"), [(PATIENTS, YES), (ROWS // 2, MIXED), (PATIENTS, RARE)])
+def test_halves_share_no_group_and_have_every_class(groups, codes):
     halves = [half for half, _ in Halves(codes, 10, 0, groups)]
     for one, other in zip(halves[::2], halves[1::2], strict=True):
         assert are_apart(groups, one, other)
@@ -116,22 +119,17 @@ def test_stability_selection_takes_groups_and_checks_them():
         chosen.fit(X, y, groups=np.where(y == "yes", 99, PATIENTS))
 
 
-BAD = {
-    "no such column": (
-        FRAME,
-        "patients",
-        "--rows-grouped-by: the table has no column 'patients'. Did you mean 'patient'",
-    ),
-    "the target": (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
-    "gaps": (
-        FRAME.assign(patient=[None, *FRAME["patient"][1:]]),
-        "patient",
-        "column 'patient' has 1 missing value",
-    ),
-}
+GAPS = FRAME.assign(patient=[None, *FRAME["patient"][1:]])
 
 
-@pytest.mark.parametrize(("frame", "name", "message"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize(
+    ("frame", "name", "message"),
+    [
+        (FRAME, "patients", "-by: the table has no column 'patients'. Did you mean 'patient'"),
+        (FRAME, "outcome", "--rows-grouped-by outcome is the target"),
+        (GAPS, "patient", "column 'patient' has 1 missing value"),
+    ],
+)
 def test_a_column_that_groups_nothing_gets_a_sentence(frame, name, message):
     with pytest.raises(InputError, match=message):
         prepare(Table(frame), Roles("outcome", grouped_by=name))
@@ -145,8 +143,3 @@ def test_a_class_of_few_groups_makes_fewer_folds_and_of_one_none():
     one = FRAME.assign(outcome=np.where(PATIENTS < 1, "rare", "common"))
     with pytest.raises(InputError, match="Class 'rare' has 1 group, but"):
         TableSearch(prepare(Table(one), ROLES), QUICK).folds(0)
-
-
-def test_groups_of_single_rows_are_pointed_out():
-    frame = FRAME.assign(patient=pd.Series(range(60)))
-    assert prepare(Table(frame), ROLES).notes[-1].startswith("60 rows form 60 groups by 'patient'")

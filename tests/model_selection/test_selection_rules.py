@@ -20,7 +20,7 @@ from kmargin.core.scaling import unit_variance_scaling
 from kmargin.core.validation import RepeatedFeaturesWarning, ridge
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import read_samples
-from kmargin.fitting.spec import repeats_to_report
+from kmargin.fitting.spec import KernelBlueprint, repeats_to_report
 from kmargin.model_selection.scores import ScoreTable
 from kmargin.solvers import Solution, Status
 from kmargin.solvers.solver import Solver
@@ -31,9 +31,6 @@ def noisy(n_samples=60, n_features=6, seed=0, n_classes=2):
     X = rng.standard_normal((n_samples, n_features))
     score = X[:, 0] - 0.7 * X[:, 1] + 0.4 * X[:, 2] + 0.6 * rng.standard_normal(n_samples)
     return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
-
-
-# the rule
 
 
 def scores_with(mean, best_error, n_folds=5):
@@ -79,9 +76,6 @@ def test_the_standard_error_is_that_of_the_best_pair_and_among_equals_k_comes_be
     assert ScoreTable(scores, CS[:2], KS, MANY).choose("best") == (1, 2)
 
 
-# the refit
-
-
 class Diary(Solver):
     """Finds a coefficient that tells which ridge and k were asked for, and keeps a record."""
 
@@ -125,9 +119,8 @@ def test_the_refit_walks_from_the_smallest_C_to_the_chosen_one_and_stops_there()
     table = np.zeros((4, 4, 3))
     table[:, 1, 1] = 1.0
     Diary.asked.clear()
-    model = SparseSVCCV(DIARY_KS, Cs=DIARY_CS, cv=4, solver=Diary(), scoring=told_scores(X, y, table)).fit(
-        X, y
-    )
+    scorer = told_scores(X, y, table)
+    model = SparseSVCCV(DIARY_KS, Cs=DIARY_CS, cv=4, solver=Diary(), scoring=scorer).fit(X, y)
     assert (model.C_, model.k_) == (1.0, 2)
     in_folds, refit, final = Diary.asked[:-2], *Diary.asked[-2:]
     assert [record[0] for record in in_folds] == [True] * 4
@@ -151,21 +144,14 @@ def test_under_one_standard_error_the_model_and_its_score_are_those_of_the_fruga
     table[:, 2, 2] = 0.83  # close enough, and frugal
     table[:, 0, 2] = 0.825
     table[:, 0, 1] = 0.84
-    scorer = told_scores(X, y, table)
-    best, frugal = (
-        SparseSVCCV(DIARY_KS, Cs=DIARY_CS, cv=4, solver=Diary(), scoring=scorer, selection=selection).fit(
-            X, y
-        )
-        for selection in ("best", "1se")
-    )
+    given = {"Cs": DIARY_CS, "cv": 4, "solver": Diary(), "scoring": told_scores(X, y, table)}
+    best, frugal = (SparseSVCCV(DIARY_KS, selection=rule, **given).fit(X, y) for rule in ("best", "1se"))
     assert (best.C_, best.k_, round(best.best_score_, 9)) == (100.0, 4, 0.85)
     assert (frugal.C_, frugal.k_, round(frugal.best_score_, 9)) == (10.0, 1, 0.83)
     assert frugal.coef_[0, 0] == ridge(10.0, 40)
     assert np.count_nonzero(frugal.coef_) == 1
-    np.testing.assert_allclose(
-        frugal.cv_results_["mean_test_score"],
-        table.mean(axis=0).ravel(),  # each C and k has its own model
-    )
+    means = frugal.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(means, table.mean(axis=0).ravel())  # each C and k has its own model
 
 
 def test_every_machine_has_random_numbers_of_its_own_whoever_solves_it():
@@ -180,9 +166,6 @@ def test_every_machine_has_random_numbers_of_its_own_whoever_solves_it():
     assert not set(drawn[2]) & set(drawn[0])
 
 
-# weights, scales and scores
-
-
 @pytest.mark.parametrize("value", [0.1, 1e6 + 0.1])
 @pytest.mark.parametrize("to_data", [np.asarray, sp.csr_array])
 def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, to_data):
@@ -193,9 +176,8 @@ def test_a_constant_column_stays_as_it_is_when_features_are_standardised(value, 
     model = SparseSVCCV([4], cv=cv, standardize=True).fit(to_data(X), y)
     plain = SparseSVCCV([3], cv=cv, standardize=True).fit(to_data(X[:, :3]), y)
     np.testing.assert_allclose(model.coef_[0, :3], plain.coef_[0], rtol=1e-6)
-    np.testing.assert_allclose(
-        model.decision_function(X), plain.decision_function(X[:, :3]), rtol=1e-6, atol=1e-9
-    )
+    expected = plain.decision_function(X[:, :3])
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_columns_of_any_accepted_spread_are_scaled_alike(rng):
@@ -215,9 +197,6 @@ def test_without_an_intercept_features_are_scaled_but_not_centred():
     model = SparseSVCCV([3], cv=cv, standardize=True, fit_intercept=False).fit(X, y)
     inner = SparseSVC(3, fit_intercept=False).fit(X / X.std(axis=0), y)
     np.testing.assert_allclose(model.coef_, inner.coef_ / X.std(axis=0), rtol=1e-6)
-
-
-# several machines
 
 
 def test_support_is_what_any_of_the_machines_uses():
@@ -248,14 +227,16 @@ def test_a_path_of_one_is_the_fit_with_the_same_arguments(C, fit_intercept):
     assert (fit_intercept and b != 0) or (not fit_intercept and b == 0)
 
 
-# what is said of repeated features
-
-
 def test_a_repeated_column_is_reported_unless_it_is_constant_or_sparse_or_every_feature_stays():
     X, y = noisy(30, 3)
-    repeated = np.column_stack([X, X[:, 1]])
-    with pytest.warns(UserWarning, match=r"1 feature repeats an earlier one \(column 3\)"):
-        SparseSVC(2).fit(repeated, y)
+    for n, some in ((5, "3, 4, 5, 6, 7"), (6, "3, 4, 5, 6, 7, ..."), (1, "3")):
+        repeated = np.column_stack([X, *X[:, [1] * n].T])
+        what = f"{n} features repeat" if n > 1 else "1 feature repeats"
+        with pytest.warns(UserWarning, match=rf"^{what} an earlier one \(column {some}\): only the first"):
+            SparseSVC(2).fit(repeated, y)
+    for model in (SparseSVC("all", solver=MM()), SparseSVC(1, groups=[[1, 3], [0], [2]], keep=[3])):
+        coef = model.fit(repeated, y).coef_[0]  # MM and groups use both
+        assert coef[1] == pytest.approx(coef[3], rel=1e-3) != 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         SparseSVC("all").fit(repeated, y)
@@ -296,7 +277,16 @@ def test_a_warning_points_at_the_line_that_called_fit(model, words):
     assert {warning.filename for warning in caught} == {__file__}
 
 
-# kernels
+def test_the_kernel_width_of_equal_rows_is_one_and_of_an_overflow_none():
+    X, y = np.ones((30, 3)), np.arange(30) % 2
+    model = KernelSparseSVC(1).fit(X, y)
+    assert model.kernel_.numbers == {"gamma": 1.0, "degree": 3, "coef0": 0.0}
+    with pytest.raises(ValueError, match=r"gamma='scale' needs the variance of X, .* up to 1e\+160\. Scale"):
+        model.fit(1e160 * np.eye(30), y)
+    assert KernelSparseSVC(1, kernel="poly", degree=1).fit(np.eye(30), y).kernel_.numbers["degree"] == 1
+    with pytest.raises(ValueError, match=r"degree=0\.99 is not valid"):
+        KernelSparseSVC(1, degree=0.99).fit(X, y)
+    assert KernelBlueprint().largest_default(None) == 100, "the largest k that is tried by default"
 
 
 @pytest.mark.parametrize("to_data", [np.asarray, sp.csr_array])
