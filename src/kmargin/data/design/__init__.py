@@ -58,10 +58,11 @@ def variance_of_entries(X: Any, repeats: Vector) -> float:
         n_stored = np.diff(X.indptr)
         entries, counts = X.data.astype(np.float64), np.repeat(repeats, n_stored)
         mean, n_zeros = float(counts @ entries) / total, float(repeats @ (n_columns - n_stored))
-        squares = float(counts @ (entries - mean) ** 2) + n_zeros * mean**2
+        squares = float(counts @ (entries - mean) ** 2) + n_zeros * mean * mean
     else:
         mean = float(repeats @ X.sum(axis=1, dtype=np.float64)) / total
         gaps = np.subtract(X, mean, dtype=np.float64)
         squares = float(repeats @ np.einsum("ij,ij->i", gaps, gaps))
     variance = squares / total
-    return variance if not variance <= (CONSTANT_RTOL * mean) ** 2 else 0.0
+    spread = CONSTANT_RTOL * abs(mean)
+    return 0.0 if variance <= spread * spread < np.inf else variance
