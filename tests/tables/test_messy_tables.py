@@ -235,10 +235,16 @@ def test_rows_without_labels_and_labels_without_rows_are_named(tmp_path):
     dataset = prepare(table, Roles())
     assert dataset.notes[2:] == ("1 row without a label in column 'diagnosis' left out.",)
     assert dataset.ids.tolist() == list(GENES.index[3:])
+    assert dataset.rows.tolist() == [*range(4, 13)], "rows keep their place in the file"
     assert dataset.y.tolist() == OUTCOME.tolist()[3:]
     np.testing.assert_allclose(dataset.X, GENES.to_numpy()[3:])
     whole = labelled(tmp_path, labels, all_rows=True)
     assert whole.frame["diagnosis"].isna().tolist() == [True] * 3 + [False] * 9
+    (tmp_path / "gaps.csv").write_text("who,w,x\n,,\nu1,1,1\ns3,1,3\n,,\ns4,1,5\ns5,-1,2\n")
+    joined = labelled(tmp_path, labels, read_table(tmp_path / "gaps.csv"))
+    assert joined.frame.index.tolist() == joined.row_names.index.tolist() == [2, 4, 5]
+    with pytest.raises(InputError, match="row 6 of column 'w' holds -1"):
+        prepare(joined, Roles(weights="w"))
 
 
 def test_other_columns_of_the_labels_are_features_only_if_they_are_asked_for(tmp_path):
