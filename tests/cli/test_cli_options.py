@@ -472,11 +472,12 @@ def test_halves_are_those_of_stability_selection():
     np.testing.assert_allclose(frame.loc[FEATURES, "halves"], selection.frequencies_)
     fit("--pairs", 0)
     assert "halves" not in pd.read_csv("out/features.csv").columns
-    options = ("--drop", "w", "--k", 1, "--pairs", 4, "--max-false", 0.5, "--out", "s.csv")
-    told = run("stability", "data.csv", "--target", "outcome", *options).stdout
+    options = ["--drop", "w", "--k", "2", "--pairs", "4", "--max-false", "0.5", "--balanced"]
+    told = run("stability", "data.csv", "--target", "outcome", *options, "--out", "s.csv").stdout
     frame = pd.read_csv("s.csv")
     assert frame["frequency"].is_monotonic_decreasing
-    selection = StabilitySelection(SparseSVC(k=1, C=stability_C(len(y), 5)), max_false=0.5, **how).fit(X, y)
+    model = SparseSVC(k=2, C=stability_C(len(y), 5), class_weight="balanced")
+    selection = StabilitySelection(model, max_false=0.5, **how).fit(X, y)
     np.testing.assert_allclose(frame.set_index("feature").loc[FEATURES, "frequency"], selection.frequencies_)
     assert {*frame["feature"][frame["stable"]]} == {FEATURES[j] for j in selection.support_} != set()
     assert f"selected on at least {100 * selection.threshold_:.4g} % of 8" in " ".join(told.split())
