@@ -1,6 +1,7 @@
 """`kmargin reproduce` and `kmargin data` as a person would call them."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 import kmargin.cli.reproduce
 from kmargin.cli.app import app
-from kmargin.datasets import DownloadError, load_iris, make_spiral
+from kmargin.datasets import TABLE_1, DownloadError, load_iris, make_spiral
 from kmargin.paper.run import Request
 
 runner = CliRunner()
@@ -82,16 +83,21 @@ def test_data_get_writes_a_csv_that_fit_can_read_and_the_seed_changes_simulated_
     assert pd.read_csv("iris3.csv").equals(pd.read_csv("iris.csv"))
 
 
+def test_a_data_set_is_in_the_cache_if_all_its_files_are(monkeypatch, tmp_path):
+    monkeypatch.setenv("KMARGIN_DATA", str(tmp_path))
+    for file in TABLE_1["optdigits"].files:
+        assert re.search("optdigits .* to be downloaded", runner.invoke(app, ["data", "list"]).stdout)
+        (tmp_path / file.name).touch()
+    assert re.search("optdigits .* in the cache", runner.invoke(app, ["data", "list"]).stdout)
+
+
 REQUESTS = {
-    "": {},
-    "table3": {"part": "table3"},
+    "": {}, "table3": {"part": "table3"},
     "table3 --datasets iris,splice": {"part": "table3", "datasets": ("iris", "splice")},
     "table3 --solvers mm,l1r": {"part": "table3", "solvers": ("mm", "l1r")},
-    "table3 --protocol shuffled": {"part": "table3", "protocols": ("shuffled",)},
-    "--quick": {"quick": True},
-    "table3 --seed 5": {"part": "table3", "seed": 5},
-    "table3 --jobs 3 --out here -q": {"part": "table3"},
-}
+    "table3 --protocol shuffled": {"part": "table3", "protocols": ("shuffled",)}, "--quick": {"quick": True},
+    "table3 --seed 5": {"part": "table3", "seed": 5}, "table3 --jobs 3 --out here -q": {"part": "table3"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "wanted"), REQUESTS.items())

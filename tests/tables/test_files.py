@@ -12,7 +12,6 @@ import pytest
 from tables_data import make_table
 from typer.testing import CliRunner
 
-from kmargin import load_model
 from kmargin.cli.app import app
 from kmargin.tables.model_file import PART, replace_file, replace_folder
 
@@ -132,9 +131,6 @@ def test_a_file_is_the_old_one_or_the_new_one_wherever_the_process_is_killed(tmp
     assert seen == sorted(seen, reverse=True)
 
 
-# the commands themselves
-
-
 @pytest.fixture
 def data(tmp_path, monkeypatch, undrawn):
     monkeypatch.chdir(tmp_path)
@@ -143,38 +139,6 @@ def data(tmp_path, monkeypatch, undrawn):
 
 
 FIT = ["fit", "data.csv", "--target", "outcome", "--k", "2", "--C", "1", "--cv", "2", "--pairs", "0"]
-SLOW = """
-import os, sys, time
-from kmargin.cli import main
-
-def slowly(handle):
-    sys.stderr.write("writing\\n")
-    sys.stderr.flush()
-    time.sleep(0.1)
-
-os.fsync = slowly
-sys.argv = ["kmargin", *sys.argv[1:]]
-main()
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL on Windows")
-def test_a_real_kill_leaves_the_old_folder(data):
-    assert CliRunner().invoke(app, FIT).exit_code == 0
-    before = content_of(data / "data-kmargin")
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, *FIT, "--kernel", "rbf", "-q"], stderr=subprocess.PIPE
-    )
-    with process:
-        words = [process.stderr.readline() for _ in range(3)]
-        process.send_signal(signal.SIGKILL)
-    assert words == [b"writing\n"] * 3
-    assert process.returncode == -signal.SIGKILL
-    assert content_of(data / "data-kmargin") == before
-    assert CliRunner().invoke(app, [*FIT, "--kernel", "rbf"]).exit_code == 0
-    names = ["model.kmargin", "points.csv", "predictions.csv", "report.html"]  # without features.csv
-    assert sorted(content_of(data / "data-kmargin")) == names
-    assert load_model(data / "data-kmargin").is_kernel
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits on Windows")

@@ -33,18 +33,14 @@ def fit(frame, encode="onehot", impute="median", **settings):
 
 ASKED = {"keep": ["colour"], "avoid": ["noise"], "signs": ["age=+", "colour=red=-"]}
 MODELS = {
-    "linear": (make_table(), {}),
-    "several classes": (FRAME, {}),
-    "one against rest": (FRAME, {"multi_class": "ovr"}),
-    "kernel": (make_table(), {"kernel": "rbf", "k": 5}),
+    "linear": (make_table(), {}), "several classes": (FRAME, {}),
+    "one against rest": (FRAME, {"multi_class": "ovr"}), "kernel": (make_table(), {"kernel": "rbf", "k": 5}),
     "several classes, kernel": (FRAME, {"kernel": "poly", "k": 3}),
-    "each machine by itself": (FRAME, {"shared": False}),
-    "groups, signs, kept and avoided": (FRAME, ASKED),
+    "each machine by itself": (FRAME, {"shared": False}), "groups, signs, kept and avoided": (FRAME, ASKED),
     "values one by one": (FRAME, {**ASKED, "each_value": True, "k": 4, "ks": [4]}),
-    "no ridge": (make_table(), {"Cs": [float("inf")]}),
-    "nothing kept": (make_table(), {"k": 0}),
+    "no ridge": (make_table(), {"Cs": [float("inf")]}), "nothing kept": (make_table(), {"k": 0}),
     "a kernel with nothing kept": (make_table(), {"k": 0, "kernel": "rbf"}),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -164,29 +160,22 @@ def with_parameters(**changes):
 
 
 FORGERIES = {
-    "another format": {"header": {"format": "other"}},
-    "a version that is text": {"header": {"version": "1"}},
-    "version 0": {"header": {"version": 0}},
-    "no coefficients": {"coef": None},
+    "another format": {"header": {"format": "other"}}, "a version that is text": {"header": {"version": "1"}},
+    "version 0": {"header": {"version": 0}}, "no coefficients": {"coef": None},
     "coefficients of another shape": {"coef": np.zeros((1, 4))},
     "coefficients of one dimension": {"coef": np.zeros(5)},
-    "infinite coefficients": {"coef": np.full((1, 5), np.inf)},
-    "slopes without offsets": {"offsets": None},
-    "ranges without upper ends": {"ranges": np.zeros((1, 5))},
-    "no spread": {"spread": np.zeros(5)},
+    "infinite coefficients": {"coef": np.full((1, 5), np.inf)}, "slopes without offsets": {"offsets": None},
+    "ranges without upper ends": {"ranges": np.zeros((1, 5))}, "no spread": {"spread": np.zeros(5)},
     "an unknown kind": {"header": {"kind": "tree"}},
     "a kind that is a list": {"header": {"kind": ["linear"]}},
     "a very long kind": {"header": {"kind": "x" * 10**5}},
     "a kernel machine without points": {"header": {"kind": "kernel"}},
     "names that repeat": {"header": {"columns": ["a"] * 5}},
     "categories that are a number": {"header": {"categories": 1.5}},
-    "one class": {"header": {"classes": ["no"]}},
-    "parameters that are text": {"header": {"parameters": "k"}},
-    "no parameters": {"header": {"parameters": {}}},
-    "a C that is text": with_parameters(C="much"),
-    "a header that is a list": {"text": "[1, 2]"},
-    "a header of brackets only": {"text": "[" * 100_000},
-}
+    "one class": {"header": {"classes": ["no"]}}, "parameters that are text": {"header": {"parameters": "k"}},
+    "no parameters": {"header": {"parameters": {}}}, "a C that is text": with_parameters(C="much"),
+    "a header that is a list": {"text": "[1, 2]"}, "a header of brackets only": {"text": "[" * 100_000},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", FORGERIES.values(), ids=FORGERIES.keys())

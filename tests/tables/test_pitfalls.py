@@ -7,6 +7,8 @@ from tables_data import make_table
 
 from kmargin.core.validation import InputError
 from kmargin.report.page import together_text
+from kmargin.tables import pitfalls
+from kmargin.tables.columns import Encoding
 from kmargin.tables.dataset import Roles, prepare
 from kmargin.tables.pitfalls import join_groups
 from kmargin.tables.read import Table
@@ -21,23 +23,18 @@ def warnings_of(frame, **roles):
     return prepare(Table(frame), Roles("outcome", **roles)).warnings
 
 
+GENES = pd.DataFrame(RNG.standard_normal((12, 1_000))).add_prefix("g")
+ANSWERS = pd.DataFrame(RNG.integers(0, 3, (120, 4)), columns=[*"pqrs"]).assign(outcome=FRAME["outcome"])
 SILENT = {
-    "two classes": FRAME,
-    "three classes": make_table(200, n_classes=3),
-    "what few rows reach by chance": pd.DataFrame(RNG.standard_normal((12, 1_000)))
-    .add_prefix("g")
-    .assign(outcome=["a", "b"] * 6),
+    "two classes": FRAME, "three classes": make_table(200, n_classes=3),
+    "what few rows reach by chance": GENES.assign(outcome=["a", "b"] * 6),
     "classes far apart": FRAME.assign(**{f"gene{j}": 10 * IS_YES + RNG.random(120) for j in range(5)}),
     "a number of a patient": FRAME.assign(patient_age=RNG.integers(20, 60, 120)),
     "a number of few values": FRAME.assign(pregnancy_no=RNG.integers(0, 5, 120)),
     "a batch that says nothing": FRAME.assign(batch=RNG.integers(0, 3, 120)),
-    "answers that agree by chance": pd.DataFrame(RNG.integers(0, 3, (120, 4)))
-    .add_prefix("q")
-    .assign(outcome=FRAME["outcome"]),
-    "answers and ages that agree by chance": pd.DataFrame(RNG.integers(0, 3, (120, 4)))
-    .add_prefix("q")
-    .assign(age=RNG.integers(20, 60, 120), outcome=FRAME["outcome"]),
-}
+    "answers that agree by chance": ANSWERS,
+    "answers and ages that agree by chance": ANSWERS.assign(age=RNG.integers(20, 60, 120)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("frame", SILENT.values(), ids=SILENT.keys())
@@ -95,11 +92,10 @@ def test_patients_whose_rows_folds_would_separate_are_warned_of():
 
 
 IDS = {
-    "none": {},
-    "texts": {"sample": [f"s{i:03d}" for i in range(170)]},
+    "none": {}, "texts": {"sample": [f"s{i:03d}" for i in range(170)]},
     "numbers that may be counts": {"tube": RNG.permutation(10_000)[:170]},
     "numbers that repeat": {"sample_id": np.arange(170) // 2},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
@@ -114,9 +110,89 @@ def test_rows_that_repeat_each_other_but_for_an_id_stay_together_in_folds(ids):
         assert not set(ours[fold.train]) & set(ours[fold.test])
 
 
-def test_rows_that_repeat_with_another_label_are_counted():
-    frame = pd.concat([FRAME, FRAME.iloc[:1].assign(outcome="no"), FRAME.iloc[:1].assign(outcome="yes")])
-    (warning,) = warnings_of(frame.reset_index(drop=True))
+NAMED = [  # values, and whether they name the rows, or perhaps do
+    ([*"abcd"], False), ([*"abcde"], True), ([3, 1, 2, 5, 4], True), ([3, 1, 2, 6, 4], None),
+    ([1, 3, 4, 6, 8, 9, 12], None), ([1, 3, 4, 6, 8, 9, 12, 13], True), ([8, 7, 6, 5, 4, 3, 1, 0], True),
+    (["1 mg", "2", "<3", "a", "b", "c"], True), (["1 mg", "2", "<3", "4.5", "b", "c"], False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "expected"), NAMED)
+def test_few_rows_have_no_names_and_numbers_name_them_in_order_or_perhaps(values, expected):
+    for n in (1, 3, 4):
+        notes, names = [], [*"abcd"[:n]]
+        found = pitfalls.find_row_names(pd.DataFrame(dict.fromkeys(names, values)), set(), notes)
+        assert found == (names if expected else [], names if expected is None and n < 4 else [])
+        assert len(notes) == (n if expected else expected is None and n < 4)
+
+
+SHARED = [
+    ("patient", [*range(4)] * 2, False), ("patient", [*range(5), 0], True), ("patient", [*range(5)], False),
+    ("patient", [*range(5), None, None], False), ("patient", [*range(5), 0, None], True),
+    ("patient", [*range(5), 0.5, 0.5], False), ("dose", [*range(12)] * 2, False),
+    ("id_2", [*range(9)] * 2, False), ("id_2", [*range(10), 0], True), ("id_2", [*range(10)], False),
+    ("id_2", [*range(10)] * 20, True), ("id_2", [*[*range(10)] * 20, 0], False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "values", "expected"), SHARED)
+def test_columns_called_like_ids_group_rows_if_values_are_neither_few_nor_all_different(
+    name, values, expected
+):
+    assert pitfalls.has_shared_values(pd.Series(values, name=name)) == expected
+
+
+def counts(*cells):
+    """Batches, with so many rows of each of two labels."""
+    return [
+        (batch, label) for batch, pair in enumerate(cells) for label in (0, 1) for _ in range(pair[label])
+    ]
+
+
+BATCHES = [
+    (counts((64, 36), (36, 64)), False), (counts((66, 34), (34, 66)), True),  # association .28 and .32
+    (counts((15, 5), (4, 16)), False), (counts((16, 4), (4, 16)), True),  # p = .0014 and .0005
+    (counts(*[(2, 0), (0, 2)] * 25), True), (counts(*[(2, 0), (0, 2)] * 25, (2, 0)), False),
+    (counts(*[(2, 0), (0, 2)] * 15), True), (counts(*[(2, 0), (0, 2)] * 14, (2, 0), (0, 1)), False),
+    (counts((20, 20)), False), (counts((20, 0), (20, 0)), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "expected"), BATCHES)
+def test_a_batch_is_warned_of_if_its_association_with_the_label_is_neither_weak_nor_chance(rows, expected):
+    batch, y = np.array(rows).T
+    assert len([*pitfalls.warn_of_batches(pd.DataFrame({"batch": batch}), y)]) == expected
+
+
+@pytest.mark.parametrize(("n_features", "n_wrong"), [(1, 3), (1, 4), (3, 0), (4, 0)])
+def test_up_to_three_features_that_predict_alone_are_warned_of(n_features, n_wrong):
+    y = np.repeat([0, 1], 100)
+    X = np.tile(np.where(np.arange(200) % 100 < n_wrong, 1 - y, y), (n_features, 1)).T.astype(float)
+    found = [*pitfalls.warn_of_lone_features(X, y, Encoding(tuple("abcd"[:n_features])))]
+    words = {(1, 3): "'a' alone predicts the label almost perfectly (balanced accuracy 97.0 %)",
+             (3, 0): "'a', 'b', 'c' alone each predict the label"}.get((n_features, n_wrong))  # fmt: skip
+    assert [warning[: len(words or "")] for warning in found] == ([words] if words else [])
+    assert not words or f"`{' '.join(f'--drop {name}' for name in 'abc'[:n_features])}`" in found[0]
+
+
+REPEATED = [  # columns of distinct rows, and whether chance does not explain that one of them comes again
+    ([range(12), [*range(6)] * 2], True),  # 66 pairs, of which 66 / 12 / 6 = .92 agree by chance
+    ([range(12), [*range(4)] * 3], False),  # 66 / 12 / 4 = 1.4
+    ([range(12), [*[None] * 6, *range(6)]], False),  # 66 / 12 * (1 / 4 + 6 / 144) = 1.6
+    ([range(10)] * 3, False), ([range(11)] * 3, True),  # no column, and one, with more than ten values
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "expected"), REPEATED)
+def test_a_row_that_comes_again_is_a_copy_if_chance_does_not_explain_it(columns, expected):
+    frame = pd.DataFrame([*zip(*columns, strict=True)], dtype=float)
+    assert pitfalls.find_repeated_rows(frame, frame.to_numpy()) is None
+    again = pd.concat([frame, frame[:1]], ignore_index=True)
+    X = np.append(frame, -frame[:1], axis=0)  # -0.0 equals 0.0
+    groups = pitfalls.find_repeated_rows(again, X)
+    assert (None if groups is None else groups.tolist()) == ([*range(len(frame)), 0] if expected else None)
+    (warning,) = pitfalls.warn_of_repeated_rows(np.array([0, 0, 1, 2]), np.array(["a", "b", "a", "a"]))
+    assert warning.startswith("1 row repeats another in every feature. Duplicate rows are kept together")
     assert "Labels differ within 1 set of equal rows." in warning
 
 

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from tables_data import make_table
 from typer.testing import CliRunner
@@ -57,15 +57,14 @@ FORMS = {
     "the columns needed": lambda frame: frame[["dose", "age"]],
     "polars": lambda frame: polars.DataFrame(frame.to_dict("list")),
     "arrow": lambda frame: polars.DataFrame(frame.to_dict("list")).to_arrow(),
-    "a mapping": lambda frame: frame.to_dict("list"),
-    "records": lambda frame: frame.to_dict("records"),
+    "a mapping": lambda frame: frame.to_dict("list"), "records": lambda frame: frame.to_dict("records"),
     "texts": lambda frame: frame.astype(str),
     "texts with spaces": lambda frame: frame.map(lambda value: f" {value!r} "),
     "an array": lambda frame: frame.to_numpy(),
     "an array of texts": lambda frame: frame.astype(str).to_numpy(),
     "lists": lambda frame: frame.to_numpy().tolist(),
     "a sparse array": lambda frame: csr_array(frame.to_numpy()),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -94,22 +93,18 @@ def test_a_model_says_what_it_is(folder, model):
 
 
 REFUSED = {
-    "a narrow array": (
-        X.to_numpy()[:, :3],
+    "a narrow array": (X.to_numpy()[:, :3],
         "X is not a table with the 5 columns that the model was fitted to, in this order: 'age', 'dose', "
-        r"'noise', 'x y', 'z'. Give all of them; a single row is \[row\]. A data frame needs only 'age'",
-    ),
+        r"'noise', 'x y', 'z'. Give all of them; a single row is \[row\]. A data frame needs only 'age'"),
     "a single row": (X.to_numpy()[0], "X is not a table with the 5 columns"),
     "no table": (X.to_numpy()[None], "X is not a table .* A data frame needs only 'age', 'dose'"),
-    "a frame without a column": (
-        X.rename(columns={"dose": "Dosis"}),
-        "lacks 1 of the 2 columns .* Did you mean 'Dosis'",
-    ),
+    "a frame without a column": (X.rename(columns={"dose": "Dosis"}),
+        "lacks 1 of the 2 columns .* Did you mean 'Dosis'"),
     "other features": (X[["z", "noise"]], "needs: 'age', 'dose'. It has 'z', 'noise'.$"),
     "names twice": (pd.concat([X, X], axis=1), "more than one column called 'age', 'dose'"),
     "words": (X.assign(age="1,5"), "'age' holds text, such as '1,5', but the model was fitted to numbers"),
     "gaps": (X.assign(age=["", *X["age"].astype(str)[1:]]), "1 missing value, in 'age'"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "message"), REFUSED.values(), ids=REFUSED.keys())
@@ -119,8 +114,7 @@ def test_what_a_model_cannot_read_gets_a_sentence(model, given, message):
 
 
 SAVED = {
-    "SparseSVC": SparseSVC(k=2),
-    "SparseSVC of all features": SparseSVC(k="all", C=float("inf")),
+    "SparseSVC": SparseSVC(k=2), "SparseSVC of all features": SparseSVC(k="all", C=float("inf")),
     "SparseSVC with requests": SparseSVC(k=2, groups=[1, 1, 2, 3, 3], keep=[2], signs=[1, 0, 0, 0, 0]),
     "SparseSVCCV": SparseSVCCV(ks=[1, 2], cv=3, standardize=True),
     "KernelSparseSVC": KernelSparseSVC(k=4, gamma=0.01),
@@ -128,10 +122,9 @@ SAVED = {
     "KernelSparseSVC that scales": KernelSparseSVC(k=4, standardize=True),
     "a pipeline that scales twice": make_pipeline(StandardScaler(), KernelSparseSVC(k=3, standardize=True)),
     "a pipeline": make_pipeline(StandardScaler(), SparseSVC(k=2)),
-    "a pipeline that fills in": make_pipeline(
-        SimpleImputer(strategy="median"), StandardScaler(with_mean=False), SparseSVCCV(ks=[1, 2], cv=3)
-    ),
-}
+    "a pipeline that fills in": make_pipeline(SimpleImputer(strategy="median"),
+        StandardScaler(with_mean=False), SparseSVCCV(ks=[1, 2], cv=3)),
+}  # fmt: skip
 
 
 ARRAYS = ("SparseSVC", "KernelSparseSVCCV", "a pipeline that fills in")  # of which arrays are tested, too
@@ -155,7 +148,12 @@ def test_a_model_of_a_notebook_is_the_same_on_the_command_line(name, is_frame, t
     np.testing.assert_allclose(told["decision"], estimator.decision_function(given), rtol=1e-7, atol=1e-9)
     assert told["predicted"].tolist() == estimator.predict(given).tolist()
     assert f"{100 * estimator.score(given, y):.1f} % of 60 rows agree with column 'outcome'" in result.stderr
-    again = load_model(file)
+    again, last = load_model(file), estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    chosen = {
+        "k": getattr(last, "k_", last.get_params().get("k")),
+        "C": getattr(last, "C_", last.get_params().get("C")),
+    }
+    assert again.parameters == {**chosen, "shared": True}
     if hasattr(estimator, "predict_proba"):
         np.testing.assert_allclose(again.predict_proba(given), estimator.predict_proba(given), rtol=1e-7)
     else:
@@ -177,19 +175,13 @@ def test_classes_keep_their_type(names, dtype, tmp_path):
 
 UNSAVED = {
     "another model": (LogisticRegression(), "LogisticRegression is not a model that kmargin can save"),
-    "another step": (
-        make_pipeline(MinMaxScaler(), SparseSVC(k=2)),
-        "A pipeline with MinMaxScaler before the estimator cannot be saved",
-    ),
-    "an indicator": (
-        make_pipeline(SimpleImputer(add_indicator=True), SparseSVC(k=2)),
-        "only a SimpleImputer that fills in a number for every column",
-    ),
-    "a kernel of one's own": (
-        KernelSparseSVC(k=2, kernel="precomputed"),
-        "a custom kernel function cannot be saved",
-    ),
-}
+    "another step": (make_pipeline(MinMaxScaler(), SparseSVC(k=2)),
+        "A pipeline with MinMaxScaler before the estimator cannot be saved"),
+    "an indicator": (make_pipeline(SimpleImputer(add_indicator=True), SparseSVC(k=2)),
+        "only a SimpleImputer that fills in a number for every column"),
+    "a kernel of one's own": (KernelSparseSVC(k=2, kernel="precomputed"),
+        "a custom kernel function cannot be saved"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "message"), UNSAVED.values(), ids=UNSAVED.keys())
@@ -249,6 +241,9 @@ def test_rows_of_the_training_are_recognised(folder, model, tmp_path):
     new.to_csv(tmp_path / "new.csv", index=False)
     assert "fitted to" not in run("predict", folder / "out", tmp_path / "new.csv").stderr
     assert run("predict", folder / "out", folder / "data.csv", "-q").stderr == ""
+    seen = replace(model, seen=model.seen._replace(by_used=np.empty(0, np.int64)))
+    assert (seen.share_seen(X), seen.share_seen(X[["age", "dose"]])) == (1, 0)
+    assert replace(model, seen=None).share_seen(X) == seen.share_seen(X.assign(z="x")) == 0
 
 
 def test_values_far_outside_the_training_range_are_pointed_out(folder, model, tmp_path):
@@ -271,12 +266,28 @@ def test_values_far_outside_the_training_range_are_pointed_out(folder, model, tm
     assert replace(model, ranges=None).predict_table(Table(new.assign(age=1e6))).notes == []
 
 
+FAR = [  # values where the training range is 0 to 1, and what is said of them
+    ([1.5, -0.5], ""), ([1.6], "1 row, such as 1.6 in row 1"), ([0, -0.6], "1 row, such as -0.6 in row 2"),
+    ([1.1, 1.2, 1.1, 0], ""), ([1.1, 1.2, -0.1, 0, 0], "3 rows, such as 1.2 in row 2"), ([1.1, 0] * 3, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "words"), FAR)
+def test_values_are_far_outside_from_half_a_range_on_or_if_most_rows_are_outside(model, values, words):
+    table = Table(pd.DataFrame({"age": values, "dose": 0.5}))
+    notes = replace(model, ranges=np.repeat([[0.0], [1.0]], 5, axis=1)).predict_table(table).notes
+    assert [note.split(") in ")[1].split(". ")[0] for note in notes] == [words] * bool(words)
+    assert replace(model, ranges=np.ones((2, 5))).predict_table(table).notes == [], "a constant has no range"
+
+
 def test_numbers_that_many_rows_share_tell_no_rows_apart():
     rows = np.column_stack([np.arange(100) % 3, np.arange(100)])
     noted = note_rows(rows, np.array([0]))
     assert len(noted.by_used) == 0
     assert noted.share(rows, by_all=True) == 1.0
     assert noted.share(rows[:, :1], by_all=False) == 0.0
+    assert [len(note_rows(np.maximum(rows, n), np.array([1])).by_used) for n in (5, 6)] == [95, 0]
+    assert len(note_rows(rows[:1], np.empty(0, int)).by_used) == 0
 
 
 def test_of_many_rows_a_fair_sample_is_kept(monkeypatch):

@@ -5,7 +5,9 @@ import gzip
 import io
 import pickle
 import re
+from contextlib import nullcontext
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,14 +18,14 @@ from tables_data import make_table
 
 from kmargin import SparseSVC, SparseSVCCV
 from kmargin.core.validation import InputError
-from kmargin.report.frames import confusion, feature_frame, intercepts_per_unit, prediction_frame
+from kmargin.report.frames import confusion, intercepts_per_unit, prediction_frame
 from kmargin.report.page import csv_text, protect
 from kmargin.report.text import neighbour_text
-from kmargin.tables import read
+from kmargin.tables import columns, read
 from kmargin.tables.analysis import analyse, trace
-from kmargin.tables.columns import Encoding, learn_scaling, to_texts
-from kmargin.tables.dataset import Roles, prepare
-from kmargin.tables.read import Reading, Table, read_table
+from kmargin.tables.columns import Encoding, column_medians, learn_encoding, learn_scaling, to_texts
+from kmargin.tables.dataset import Roles, prepare, read_classes
+from kmargin.tables.read import Reading, Table, read_table, readable_as, to_whole
 from kmargin.tables.search import Settings
 
 FRAME = make_table()
@@ -64,15 +66,22 @@ def test_svmlight_features_are_called_as_the_file_calls_them(first, tmp_path):
 
 def test_what_svmlight_does_not_mention_is_zero_at_predict(tmp_path):
     (tmp_path / "new.svm").write_text("0 1:2.5\n")
-    X, notes = Encoding(("f1", "f2", "f3")).match(read_table(tmp_path / "new.svm"), {"f1", "f3"}, False)
+    table = read_table(tmp_path / "new.svm")
+    assert list(table.frame.columns) == ["f1", "target"]
+    X, notes = Encoding(("f1", "f2", "f3")).match(table, {"f1", "f3"}, False)
     assert X.tolist() == [[2.5, 0.0, 0.0]]
     assert notes == []
 
 
-def test_a_matrix_too_large_to_write_out_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(read, "MAX_BYTES", 1e6)
-    (tmp_path / "d.svm").write_text("1 1:1 1000000:1\n0 2:1\n")
-    with pytest.raises(InputError, match=r"2 rows and 1,000,001 features: 0\.0 GB"):
+@pytest.mark.parametrize(("n", "error"), [(125_000_000, TypeError), (125_000_001, InputError)])
+def test_a_matrix_too_large_to_write_out_is_refused(n, error, tmp_path, monkeypatch):
+    matrix = SimpleNamespace(shape=(2, n))  # to read its values is a TypeError
+    monkeypatch.setattr(read, "load_svmlight_file", lambda *args, **more: (matrix, None))
+    (tmp_path / "d.svm").touch()
+    words = (
+        "2 rows and 125,000,001 features: 2.0 GB as a dense table, but kmargin accepts at most 2 GB. Leave"
+    )
+    with pytest.raises(error, match=words if error is InputError else "not subscriptable"):
         read_table(tmp_path / "d.svm")
 
 
@@ -95,8 +104,7 @@ ARRAYS = as_npz(X=FRAME[FEATURES], y=FRAME["outcome"].to_numpy(str))
 GZIP = gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)
 NO_NPZ = r"an npz archive: .* truncated\. Save X with numbers, a row per sample"
 CONTENTS = {
-    "empty": ("a.csv", b"", "a.csv is empty"),
-    "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
+    "empty": ("a.csv", b"", "a.csv is empty"), "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
     "no rows": ("a.csv", b"a,b,y\n", "no rows"),
     "only a separator": ("a.csv", b",\n", "a.csv has no rows of data"),
     "one column": ("a.csv", b"a\n1\n", "only one column, 'a'"),
@@ -106,14 +114,15 @@ CONTENTS = {
     "a long row": ("a.csv", b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
     "a quotation mark": ("a.csv", b'a,b\n1,2\n"1,2\n', "no quotation mark closes the one in row 2. Close"),
     "long rows": ("a.csv", b"a,b\n1,2,3\n1,2,3\n", "more fields than there are names"),
+    "one long row": ("a.csv", b"a,b\n1,2,3\n", "more fields than there are names"),
+    "UTF-16 without its mark": ("a.csv", "a,b\n1,2\n".encode("utf-16-le"), "its content is not text"),
     "Parquet as CSV": ("a.csv", PARQUET, "ends in .csv, but its content is not text. If it is an"),
     "Excel as CSV": ("a.csv", WORKBOOK, r"rename it to end in \.xlsx, \.parquet or \.gz"),
     "a pickle as CSV": ("a.csv", pickle.dumps([1]), "not text.*otherwise save the table as"),
     "CSV as Parquet": ("a.parquet", b"a,b\n1,2\n", "cannot be read as Parquet: it is not, or is damaged"),
     "Parquet cut short": ("a.parquet", PARQUET[:200], "cannot be read as Parquet"),
-    "Parquet with damaged metadata": (
-        "a.parquet", PARQUET.replace(b'"pandas_version"', b"{[[[[["), "cannot be read as Parquet"
-    ),
+    "Parquet with damaged metadata": ("a.parquet", PARQUET.replace(b'"pandas_version"', b"{[[[[["),
+        "cannot be read as Parquet"),
     "CSV as Excel": ("a.xlsx", b"a,b\n1,2\n", "an Excel workbook: it is not, or is damaged"),
     "a workbook cut short": ("a.xlsx", WORKBOOK[:500], "cannot be read as an Excel workbook"),
     "an empty workbook": ("a.xlsx", as_workbook({"s": pd.DataFrame()}), "a.xlsx is empty"),
@@ -122,14 +131,12 @@ CONTENTS = {
     "not svmlight": ("a.svm", b"hello there\n", "cannot be read as svmlight: .*Each line is a class"),
     "an old workbook": ("a.xls", b"\xd0\xcf", "ends in .xls, which kmargin does not read. It reads .csv"),
     "a file of Stata": ("a.dta", b"stata", r"ends in .dta, .*write\.csv\(table"),
-    "no extension": ("a", b"a,b\n1,2\n", "ends in nothing"),
-    "CSV as npz": ("a.npz", b"a,b\n1,2\n", NO_NPZ),
+    "no extension": ("a", b"a,b\n1,2\n", "ends in nothing"), "CSV as npz": ("a.npz", b"a,b\n1,2\n", NO_NPZ),
     "npz cut short": ("a.npz", ARRAYS[: len(ARRAYS) // 3], NO_NPZ),
     "npz cut at its end": ("a.npz", ARRAYS[:-100], NO_NPZ),
     "npz with a damaged array": ("a.npz", ARRAYS.replace(b"descr", b"decsr"), NO_NPZ),
     "objects": ("a.npz", as_npz(X=np.array([[{}]])), "Python objects are never opened"),
-    "no X": ("a.npz", as_npz(A=np.eye(2)), NO_NPZ),
-    "a flat X": ("a.npz", as_npz(X=np.zeros(2)), NO_NPZ),
+    "no X": ("a.npz", as_npz(A=np.eye(2)), NO_NPZ), "a flat X": ("a.npz", as_npz(X=np.zeros(2)), NO_NPZ),
     "X of texts": ("a.npz", as_npz(X=np.full((2, 2), "1")), "Save X with numbers"),
     "a short y": ("a.npz", as_npz(X=np.eye(2), y=[1]), "y with a class for each row"),
     "few names": ("a.npz", as_npz(X=np.eye(2), feature_names=["a"]), "a name for each column of X"),
@@ -142,6 +149,25 @@ def test_a_file_that_is_not_what_it_says_gets_a_sentence(name, content, message,
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_table(tmp_path / name)
+    if content.startswith(b"a\0"):
+        assert read_table(tmp_path / name, Reading(encoding="utf-16-le")).frame.loc[0].tolist() == [1, 2]
+
+
+def test_a_package_that_is_missing_is_named():
+    words = "^The file cannot be read without another package: no c"
+    with pytest.raises(InputError, match=words), readable_as("The file", "B", "Write it again."):
+        raise ImportError("no c")
+
+
+def test_arrays_may_have_no_names_and_no_classes_and_names_of_rows_in_parquet_are_a_column(tmp_path):
+    (tmp_path / "a.npz").write_bytes(as_npz(X=[[1, 2], [3, 4]]))
+    table = read_table(tmp_path / "a.npz")
+    assert (table.frame.to_dict("list"), table.target) == ({"f1": [1, 3], "f2": [2, 4]}, None)
+    frame = pd.DataFrame({"a": [1, 2]})
+    for names, given in ((["who"], ["who", "a"]), ([None], ["a"]), (["b", None], ["b", "level_1", "a"])):
+        index = pd.MultiIndex.from_arrays([["x", "y"]] * len(names), names=names)
+        frame.set_index(index if len(names) > 1 else index.get_level_values(0)).to_parquet(tmp_path / "a.pq")
+        assert list(read_table(tmp_path / "a.pq").frame.columns) == given
 
 
 def test_a_workbook_is_read_as_its_sheet_saved_as_csv_would_be(tmp_path):
@@ -172,15 +198,11 @@ def test_of_several_sheets_the_first_is_read_and_a_note_says_so(tmp_path):
 
 
 SIMILAR = [
-    (
-        "cancr.csv",
-        ["cancer.csv", "cancer.csv.gz", "cancer-1.png", "typo.csv"],
-        "Did you mean 'cancer.csv' or 'cancer.csv.gz'?",
-    ),
+    ("cancr.csv", ["cancer.csv", "cancer.csv.gz", "cancer-1.png", "typo.csv"],
+        "Did you mean 'cancer.csv' or 'cancer.csv.gz'?"),
     ("heart.csv", ["heart_failure_of_2024_cleaned.tsv"], "It has 'heart_failure_of_2024_cleaned.tsv'."),
-    ("heart.csv", ["heart.docx"], "It has none."),
-    ("", ["cancer.csv"], "is a folder. It has 'cancer.csv'."),
-]
+    ("heart.csv", ["heart.docx"], "It has none."), ("", ["cancer.csv"], "is a folder. It has 'cancer.csv'."),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("asked", "beside", "hint"), SIMILAR)
@@ -207,6 +229,9 @@ def test_columns_of_any_size_are_scaled_alike_and_copies_stay_equal(scale):
     np.testing.assert_allclose(plain.mean, np.average(X, axis=0, weights=weights), rtol=1e-13)
     np.testing.assert_allclose(np.average(plain(X) ** 2, axis=0, weights=weights), 1)
     np.testing.assert_array_equal(plain(X)[:, 1], plain(X)[:, 5])
+    constant = np.tile([0.0, 0.1, 1e9 / 3], (61, 1))
+    np.testing.assert_array_equal(learn_scaling(constant, weights, False, True).spread, 1)
+    assert column_medians(np.array([[np.nan, 3], [np.nan, np.nan]])).tolist() == [0, 3]
 
 
 FORMULAS = ["=1+1", "@SUM(A1)", "+1+cmd|' /C calc'!A0", "-2+3*(1)", "\t=1", "\r=1", "＝1"]
@@ -224,6 +249,8 @@ def test_texts_that_a_spreadsheet_would_run_get_an_apostrophe_and_line_breaks_qu
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_nameless_column_that_numbers_the_rows_is_left_out(first, tmp_path):
+    (tmp_path / "a.csv").write_text(f",a,b\n1,2,3\n3,5,1\n{3 + first},1,1\n")
+    assert list(read_table(tmp_path / "a.csv").frame.columns) == ["column 1", "a", "b"]
     FRAME.set_index(pd.RangeIndex(first, len(FRAME) + first)).to_csv(tmp_path / "a.csv")
     table = read_table(tmp_path / "a.csv")
     assert list(table.frame.columns) == list(FRAME.columns)
@@ -242,14 +269,12 @@ COLUMNS = {
     "text": (with_column("hue", "red"), Roles("outcome"), "text instead of numbers in 'hue', such as 'red'"),
     "a stray mark": (with_column("hue", mixed), Roles("outcome"), r"such as '\?'\..*--encode onehot"),
     "a stray text": (with_column("z", ["5 mg", *range(59)]), Roles("outcome"), "'5 mg' in 1 row among num"),
-    "a stray point": (
-        with_column("z", ["-", "1.234", *map(str, range(58))]), Roles("outcome"), "'1.234' in 1 row among num"
-    ),
+    "a stray point": (with_column("z", ["-", "1.234", *map(str, range(58))]), Roles("outcome"),
+        "'1.234' in 1 row among num"),
     "gaps": (with_column("z", [None, 1] * 30), Roles("outcome"), r"30 missing values, in 'z'\. Fill them"),
     "all gaps": (with_column("z", None), Roles("outcome", impute="median"), "'z' has no values at all"),
-    "a mark for missing values": (
-        with_column("z", -1.7e308), Roles("outcome"), r"'z' .* numbers beyond 1e\+100, perhaps a code"
-    ),
+    "a mark for missing values": (with_column("z", -1.7e308), Roles("outcome"),
+        r"'z' .* numbers beyond 1e\+100, perhaps a code"),
     "infinity": (with_column("z", np.inf), Roles("outcome"), "'z' holds infinite values"),
     "dates": (with_column("day", pd.Timestamp(0)), Roles("outcome"), "'day' holds dates.*--drop day"),
     "lists": (with_column("l", [[1]] * 60), Roles("outcome"), "'l' holds values of type list"),
@@ -258,10 +283,8 @@ COLUMNS = {
     "a continuous target": (FRAME, Roles("age"), "60 different values in 60 rows.*classes"),
     "fractions": (with_column("t", [0.5, 1] * 30), Roles("t"), "holds numbers such as 0.5, but kmargin"),
     "huge classes": (with_column("t", [1e300, 1] * 30), Roles("t"), r"holds numbers such as 1e\+300"),
-    "names as features": (
-        with_column("who", ["p1", *(f"p{i}" for i in range(59))]), Roles("outcome", encode="onehot"),
-        "59 different texts in 60 rows, so it is a name.*--id who",
-    ),
+    "names as features": (with_column("who", ["p1", *(f"p{i}" for i in range(59))]),
+        Roles("outcome", encode="onehot"), "59 different texts in 60 rows, so it is a name.*--id who"),
     "nothing left": (FRAME, Roles("outcome", drop=FEATURES), "there is no column to use as a feature"),
     "drop of nothing": (FRAME, Roles("outcome", drop=["agee"]), "--drop: .*'agee'. Did you mean 'age'"),
     "id of nothing": (FRAME, Roles("outcome", id="x"), "--id: the table has no column 'x'"),
@@ -271,9 +294,8 @@ COLUMNS = {
     "weights in words": (with_column("w", "a"), Roles("outcome", weights="w"), "row 1 of column 'w' holds a"),
     "no weight": (with_column("w", 0), Roles("outcome", weights="w"), "holds 0.*some of them above 0"),
     "unknown encoding": (FRAME, Roles("outcome", encode="hash"), "Use --encode onehot"),
-    "a feature made twice": (
-        with_column("a", "b").assign(**{"a=b": 1.0}), Roles("outcome", encode="onehot"), "called 'a=b'"
-    ),
+    "a feature made twice": (with_column("a", "b").assign(**{"a=b": 1.0}), Roles("outcome", encode="onehot"),
+        "called 'a=b'"),
 }  # fmt: skip
 
 
@@ -281,6 +303,44 @@ COLUMNS = {
 def test_a_column_that_cannot_be_used_gets_a_sentence(frame, roles, message):
     with pytest.raises(InputError, match=message):
         prepare(Table(frame), roles)
+
+
+def texts(n):
+    return [f"v{i}" for i in range(n)]
+
+
+LIMITS = [  # values of a column, and what is said of them
+    ([*texts(50), *texts(10)], ""), ([*texts(51), *texts(51)], ""),
+    ([*texts(51), *texts(50)], "51 different texts in 101 rows, so it is a name"),
+    ([*texts(6), *range(54)], "holds 'v0', 'v1', 'v2' and 3 more in 6 rows among numbers"),
+    ([*texts(7), *range(53)], "60 different texts"),
+    ([*range(24), "X"] * 3, ""), ([*range(25), "X"] * 3, "holds 'X' in 3 rows among numbers"),
+    ([*range(9), "X"] * 2, ""), ([*range(10), "X", *range(10)], "holds 'X' in 1 row among numbers"),
+    ([1e100, 0], ""), ([-1.1e100, 0], r"numbers beyond 1e\+100"),
+    ("abab", ""), ("abcdeabcd", "5 different values in 9 rows"), ([2**53 - 1, 0.0] * 2, ""),  # classes
+    ([2.0**53, 2.0**55] * 2, "such as 9.00"), ([True, False] * 2, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "message"), LIMITS)
+def test_a_column_is_of_numbers_of_codes_of_names_or_of_classes_by_its_different_values(values, message):
+    is_class, column = isinstance(values, str) or len(values) == 4, pd.Series([*values])
+    with pytest.raises(InputError, match=message) if message else nullcontext():
+        if is_class:
+            assert read_classes(column, "y", []).tolist() == [*values]
+        else:
+            parts = learn_encoding(pd.DataFrame({"x": column}), Roles(encode="onehot")).parts
+            assert len(parts) == (1 if 1e100 in values else len({*values}))
+
+
+def test_a_table_of_names_and_more_numbers_than_columns_seems_to_have_its_features_in_rows():
+    for names, rest, expected in (("abcd", [1, 2], True), ("abc", [1, 2], False), ("abcd", [1], False),
+                                  ("abca", [1, 2], False), ("abcd", ["x", 2], False)):  # fmt: skip
+        frame = pd.DataFrame([(name, *rest) for name in names])
+        assert bool(columns.explain_transposed(frame, ["z"])) == expected, names
+    assert columns.explain_transposed(frame, ["d", "e"]).startswith("With 'd' in its first column")
+    told = columns.explain_transposed(pd.DataFrame([(name, 1, 2) for name in "abcd"]), ["z"])
+    assert re.match("With 4 names in its first column .*: add --transpose, and --labels FILE", told)
 
 
 @pytest.mark.parametrize(("labels", "expected"), [("+-?", "+-?"), ("ab?", "ab"), ("a+-", "a+"), ("?-", "-?")])
@@ -437,33 +497,12 @@ def test_a_path_says_what_enters_and_what_leaves():
     assert steps[-1].objective <= steps[0].objective
 
 
-@pytest.mark.parametrize("scheme", ["ovo", "ovr"])
-def test_a_feature_has_one_row_however_many_machines_there_are(scheme):
-    dataset = prepare(Table(make_table(n_classes=3)), Roles("outcome", keep=["z"]))
-    found = analyse(dataset, Settings(k=2, ks=[2], multi_class=scheme, **FAST))
-    frame, machine = feature_frame(found), found.model.machine
-    assert sorted(frame["feature"]) == sorted(FEATURES)
-    assert set(frame["feature"][frame["chosen"]]) == {FEATURES[j] for j in machine.support_}
-    assert frame["feature"][frame["always_in"]].tolist() == ["z"]
-    places = [FEATURES.index(name) for name in frame["feature"]]
-    for m, name in enumerate(found.model.machine_names):
-        np.testing.assert_array_equal(frame[f"weight: {name}"], machine.coef_[m, places])
-        per_unit = machine.coef_[m, places] / found.model.scaling.spread[places]
-        np.testing.assert_allclose(frame[f"weight_per_unit: {name}"], per_unit)
-    by_class = frame[[f"weight for {name}" for name in ("low", "mid", "top")]].to_numpy()
-    low, mid, top = (-machine.coef_[0] - machine.coef_[1], machine.coef_[0] - machine.coef_[2],
-                     machine.coef_[1] + machine.coef_[2])  # fmt: skip
-    expected = np.array([low, mid, top]) / 2 if scheme == "ovo" else machine.coef_
-    np.testing.assert_allclose(by_class, expected[:, places].T)
-    strongest = np.array(["low", "mid", "top"])[by_class.argmax(axis=1)]
-    assert frame["favours"].tolist() == np.where(frame["chosen"], strongest, "").tolist()
-
-
 def test_whole_numbers_read_the_same_however_stored():
     expected = ["1", "20", None, "x"]
     assert list(to_texts(pd.Series([1, 20.0, None, "x"], dtype=object))) == expected
     assert list(to_texts(pd.Series([1.0, 20.0, np.nan]))) == expected[:3]
     assert list(to_texts(pd.Series([0.5, -3.0]))) == ["0.5", "-3"]
+    assert [to_whole(pd.Series([v, 1.0])).dtype.kind for v in (2.0**53 - 1, 2.0**53, 0.5)] == [*"iff"]
 
 
 def test_dates_stay_texts_where_other_numbers_have_thousands_separators(tmp_path):

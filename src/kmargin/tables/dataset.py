@@ -33,7 +33,7 @@ class Dataset(NamedTuple):
     roles: Roles  # as requested; if no `id` was, it is a column that seems to name rows or groups, if any
     encoding: Encoding
     counted: CountedFeatures  # the features, and the units that k counts (features, columns or groups)
-    rows: Indices  # the number of each row, from 1, in the file, or after --labels in the joined table
+    rows: Indices  # the number of each row in the file of the table, from 1
     weights: Vector | None
     ids: np.ndarray | None  # the name of each row, from the column `roles.id` or the row names of the file
     notes: tuple[str, ...]
@@ -241,11 +241,10 @@ def join_labels(
         unused_labels = count(len(unused), "label")
         notes.append(f"The table has no row for {unused_labels} of {file}: {listing(unused, 3)}.")
     kept = is_labelled | all_rows
-    found = labels[taken].set_axis(keys).reindex(ids[kept]).reset_index(drop=True)
-    frame = table.frame if own in (None, id) else table.frame.drop(columns=own)
-    frame = pd.concat([frame[kept].reset_index(drop=True), found], axis=1)
-    row_names = pd.Series(names.to_numpy()[kept], name="id")
-    return table._replace(frame=frame, target=target, notes=(*table.notes, *notes), row_names=row_names)
+    frame = table.frame[kept] if own in (None, id) else table.frame[kept].drop(columns=own)
+    found = labels[taken].set_axis(keys).reindex(ids[kept]).set_axis(frame.index)  # row numbers of the file
+    frame = pd.concat([frame, found], axis=1)
+    return table._replace(frame=frame, target=target, notes=(*table.notes, *notes), row_names=names[kept])
 
 
 def _find_ids(table: Table, labels: pd.DataFrame, file: str, id: str | None) -> tuple[str | None, str]:
