@@ -26,7 +26,7 @@ class Pieces(NamedTuple):
 
     rows: UnseenRows  # all rows, once each
     classifier: Indices  # the index of the binary classifier
-    values: Vector  # the decision value of this classifier for the row
+    values: Vector  # decision values: each entry is that of one binary classifier for one row
     codes: Indices  # the class of the row, as an index into the sorted classes
     weights: Vector  # the sample weight of the row
 

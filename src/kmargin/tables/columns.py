@@ -300,7 +300,7 @@ class CountedFeatures:
 
 
 def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
-    """Assign the features of a table to units that k counts, with the constraints that `roles` gives."""
+    """Assign features to units that k counts (features or groups); `roles` says which are kept or avoided."""
     names, sources = encoding.feature_names, encoding.sources
     unit_label, labels = "features", names
     if roles.groups is not None or roles.group_by is not None:

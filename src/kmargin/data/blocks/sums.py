@@ -343,7 +343,7 @@ def _tag(space: Space, panel: PanelBlock, residual: Any) -> float:
 
 
 def rows_of_part(block: Block, part: Part) -> tuple[Indices, Indices, Vector]:
-    """Return the indices of rows in `part` with positive weight, and the codes and weights of all rows."""
+    """Return the indices of rows in `part` with positive weight; class codes and weights of all rows."""
     space = space_of(block.codes)
     codes, repeats = space.bring(block.codes), space.bring(block.repeats)
     return np.flatnonzero(part.rows(block.number, codes) & (repeats > 0)), codes, repeats

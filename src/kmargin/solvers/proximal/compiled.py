@@ -31,7 +31,7 @@ THRESHOLD_FRACTION = 0.25
 
 
 class StackedRows(NamedTuple):
-    """Labels y, weights and margins of all binary problems, concatenated, and the places of their rows."""
+    """Labels y, weights and margins of all binary problems, concatenated, and which rows of X they have."""
 
     design: Indices  # for each binary problem, the index of its matrix X among the distinct matrices
     first: Indices  # for each binary problem, its first row in the stack of all X (in MM, of all U)

@@ -153,7 +153,8 @@ class RemotePanels(Panels):
         self, all_rows: Sequence[BlockRows], units: Units, n_places: int, gains: Sequence[UnitGains]
     ) -> None:
         self._make_places(all_rows, units, n_places, gains)
-        # for each binary problem, places and coefficients that determine active rows; None: all are active
+        # for each binary problem, the panel's columns and coefficients at which blocks find the active rows
+        # (those of positive loss) of its Gram matrix; None: all rows are active
         self.points: list[tuple[Indices, Vector] | None] = [None] * len(all_rows)
         self.tags: list[Any] = [None] * len(all_rows)
         self.panels: list[Held] = []

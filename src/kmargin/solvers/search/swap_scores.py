@@ -69,7 +69,7 @@ def score_columns(
             eliminate(U, first, a - first, R, a, a + 1, 0, m, False)
             eliminate(U, first, a - first, inverse, a, a + 1, 0, a, False)
             f = g = 1.0 / U[a, a]
-            if f == 0.0:  # a column that depends on earlier ones: a huge f predicts almost no rise without it
+            if f == 0.0:  # the column depends on earlier ones: dropping it costs almost nothing
                 f = 1.0 / np.sqrt(SINGULAR * abs(gram[idx[a], idx[a]] + ridge[idx[a]]) + 1e-300)
             for j in range(m):
                 R[a, j] *= g

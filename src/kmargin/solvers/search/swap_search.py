@@ -57,7 +57,7 @@ class Effort(NamedTuple):
     flops: float = 0.0  # more swaps may fail in a row if their refits take at most this many flops together
     all_swaps: bool = False  # whether every swap of one unit for another is tried at the end
     restart_seconds: float = 0.0  # limit on the estimated time of random restarts, in a fit of one size k
-    wider_flops: float = 0.0  # flops per binary problem for passes over X in a call of `search_wider`
+    wider_flops: float = 0.0  # at most this many flops per binary problem for each `search_wider`
 
     def n_outside(self, k: int, n_units: int) -> int:
         """How many units outside a support of k units the search considers at a time, in a panel."""
