@@ -78,9 +78,9 @@ MAX_BUDGETS = 4
 
 # A restart replaces a random number c of units of the support by c units, drawn from the ADD_POOL * c units
 # that are predicted to lower the objective most. It searches with decreasing ridges: the first is random, at
-# most RESTART_STRONGEST times the median variance of the columns, and each next one RESTART_STEP times smaller,
-# until the given ridge. If the objective is then below RESTART_RTOL times the best, a search with full effort
-# follows.
+# most RESTART_STRONGEST times the median variance of the columns, and the next ones RESTART_STEP times
+# smaller each, down to the given one. If the objective is then below RESTART_RTOL times the best, a search
+# with full effort follows.
 ADD_POOL, RESTART_STRONGEST, RESTART_STEP, RESTART_RTOL = 4, 0.5, 2.5, 1.1
 
 # A restart ends after RESTART_SWAPS failed swaps of one unit for another in a row. Its time is estimated, so
