@@ -18,7 +18,7 @@ from kmargin.core.labels import (
 )
 from kmargin.data.blocks import Block
 from kmargin.data.samples.array import read_samples
-from kmargin.data.samples.blocks import read_device
+from kmargin.data.samples.blocks import check_class_factors, read_device
 
 
 def data(n_classes=2):
@@ -67,6 +67,16 @@ def test_some_rows_of_a_device_are_those_asked_for():
     (block,) = on_device(X, y, weights).to_fit(rows).X.objects
     np.testing.assert_array_equal(np.asarray(block.X), X[rows])
     np.testing.assert_array_equal(np.asarray(block.repeats), weights[rows])
+
+
+def test_weights_of_classes_may_be_large_but_not_their_sum():
+    classes, counts, totals = np.arange(2), np.array([1, 2]), np.array([1e200, 2e200])
+    np.testing.assert_array_equal(
+        check_class_factors({0: 1e100, 1: 0.5}, classes, counts, totals), [1e100, 0.5]
+    )
+    for given, words in [({0: 1e200}, "class_weight overflows"), ({1: 0}, "samples of class 1 are zero")]:
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match=words):
+            check_class_factors(given, classes, counts, totals)
 
 
 @pytest.mark.parametrize(("n_classes", "warns"), [(11, False), (12, True)])

@@ -1,12 +1,14 @@
 """Small dense linear algebra, as compiled loops include it, against numpy; what is said of compiling."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kmargin.core import jit
-from kmargin.core.jit import compiled
+from kmargin.core.jit import compiled, has_cached_code, list_uses
 from kmargin.core.linalg import cholesky, order_smallest, solve
 from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
@@ -92,3 +94,17 @@ def test_a_function_marked_as_inlined_runs_as_written_and_within_compiled_ones()
 
     assert double("a") == "aa"
     assert quadruple(1.5) == 6.0
+
+
+def test_compiled_code_is_on_disk_in_a_file_named_after_all_that_it_uses(tmp_path):
+    uses = [*list_uses(cholesky)]
+    assert {"eliminate", "SINGULAR = 1e-13"} < {use.partition(":")[0] for use in uses}
+    assert any("4, 1, 2, 3" in use for use in uses if use.startswith("eliminate"))
+    function = SimpleNamespace(__qualname__="f-1", stats=SimpleNamespace(cache_path=tmp_path))
+    (tmp_path / "m.f-12-3.py311.nbi").touch()
+    assert not has_cached_code(function)
+    (tmp_path / "m.f-1-3.py311.nbi").touch()
+    assert has_cached_code(function)
+    function.stats.cache_path = None
+    assert not has_cached_code(function)
+    assert has_cached_code(SimpleNamespace())

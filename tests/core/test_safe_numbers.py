@@ -41,7 +41,8 @@ def test_a_number_of_ks_is_log_spaced_and_bounded_by_what_it_counts(n_features):
     assert set(np.round(np.geomspace(n_features, 1, enough))) == set(range(1, n_features + 1))
 
 
-def test_a_ridge_that_is_no_number_is_an_infinite_one():
+def test_the_ridge_is_that_of_LinearSVC_and_infinite_where_it_is_no_number():
+    assert validation.ridge(0.5, 8) == 0.125
     assert validation.ridge(1e-300, 1e-300) == np.inf
     assert validation.ridge(np.inf, 3.0) == 0.0
     assert validation.ridge(1e10, 1e301) == pytest.approx(5e-312)

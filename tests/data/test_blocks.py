@@ -1,16 +1,20 @@
 """Data in blocks: each sum and each search against that of an array; what blocks answer and remember."""
 
+from contextlib import nullcontext
+
 import numpy as np
+import pandas as pd
 import pytest
 from dask_data import BALANCED, cut
 
+from kmargin import BlockKFold, SparseSVCCV
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.blocks import Block, sums
 from kmargin.data.blocks.problem import BlockDesign, block_problem
 from kmargin.data.blocks.sums import Part, add_up, examine, show_columns, weigh
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.array import ArraySamples
-from kmargin.data.samples.blocks import BlockSamples
+from kmargin.data.samples.blocks import BlockSamples, FoldsInBlocks
 from kmargin.datasets import make_synthetic
 from kmargin.fitting.fit import Procedure, fit_grid
 from kmargin.fitting.spec import LinearBlueprint
@@ -127,17 +131,26 @@ def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
 
 @pytest.mark.parametrize("whole_blocks", [False, True])
 def test_folds_share_out_every_row(data, whole_blocks):
-    X, codes, repeats = data
-    blocks = cut(X, codes, repeats)
-    counts = [
-        [
-            BlockDesign(blocks, BALANCED._replace(part=Part(3, fold, inside, 7, whole_blocks))).n_samples
-            for inside in (True, False)
-        ]
-        for fold in range(3)
+    samples = BlockSamples(cut(*data, sizes=(50, 60, 40)), np.arange(2), np.ones(2))
+    cv, n_repeats = (BlockKFold(3), 1) if whole_blocks else (3, 2)
+    model = SparseSVCCV(cv=cv, repeats=n_repeats, random_state=4)
+    folds, seed = FoldsInBlocks(model, samples, weighted=not whole_blocks), model._fold_seed()
+    train = [samples.part for samples in folds.parts()]
+    expected = [Part(3, fold, False, seed + r, whole_blocks) for r in range(n_repeats) for fold in range(3)]
+    assert train == expected
+    assert folds.tests == [part._replace(inside=True) for part in train]
+    sizes = [
+        [BlockDesign(samples.X, BALANCED._replace(part=part)).n_samples for part in parts]
+        for parts in (folds.tests, train)
     ]
-    assert sum(inside for inside, _ in counts) == 200
-    assert all(inside + outside == 200 for inside, outside in counts)
+    assert np.sum(sizes, axis=0).tolist() == [200] * len(folds)
+    assert sum(sizes[0]) == 200 * n_repeats
+    w = np.ones(200) if whole_blocks else data[2]
+    assert folds.n_tested == pytest.approx(w.sum() ** 2 / (w @ w))
+    assert folds.test_ratio == pytest.approx(np.mean(np.divide(*sizes)))
+    model.cv, model.repeats = (cv, 2) if whole_blocks else (None, 1)
+    with pytest.raises(ValueError, match="would repeat the same folds") if whole_blocks else nullcontext():
+        assert len(FoldsInBlocks(model, samples, False)) == 5
 
 
 def test_answers_are_added_in_the_order_of_the_blocks():
@@ -207,9 +220,10 @@ def test_a_gradient_given_away_may_be_changed(few):
 def test_columns_that_differ_in_hidden_rows_alone_are_equal(few):
     X, codes, repeats = few
     X = np.column_stack([X, X[:, 3], np.zeros((30, 2))])
-    X[repeats == 0, 6] += 1.0
+    X[repeats == 0, 6] += 9.0
     design = BlockDesign(cut(X, codes, repeats), BALANCED)
     np.testing.assert_array_equal(distinct_columns(design), [0, 1, 2, 3, 4, 5, 7])
+    np.testing.assert_array_equal(design.largest(), np.abs(X[repeats > 0]).max(axis=0))
     X[0, 6] += 1.0
     design = BlockDesign(cut(X, codes, repeats), BALANCED)
     np.testing.assert_array_equal(distinct_columns(design), np.arange(8))
@@ -253,7 +267,13 @@ def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
     np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
     counted = sums.confusions(block, part, *machine, 2, "ovo", False)
     np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
-    assert sums.class_totals(block, part._replace(n_folds=2), 2).sum() == 4
+    assert sums.class_totals(block, part, 2).tolist() == [[0, 0], [2, 2]]
+    for weighted, inside, found in [
+        (True, True, [8, 15 / 8, 85 / 64]),
+        (False, True, [1, 4, 4]),
+        (True, False, [0] * 3),
+    ]:
+        np.testing.assert_allclose(sums.weight_sums(block, part._replace(inside=inside), weighted), found)
 
 
 def test_more_classes_than_a_byte_holds_keep_their_codes():
@@ -269,3 +289,21 @@ def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():
     np.testing.assert_array_equal(found.totals, [5.0, 2.0])
     large = Block(0, np.full((5, 3), 1e308), np.zeros(5, int), np.ones(5))
     assert examine(large).unusable is None  # though their sum overflows
+    for bad, what in [(np.inf, "infinity"), (np.nan, "NaN")]:
+        X[1:, 1] = bad, -np.inf, 0.0
+        found = examine(Block(3, X, np.ones(4), np.array([1, -2.0, 0, 0])))
+        assert found[3:6] == ((what, 1), "", (1, -2.0))
+    for y, words in [
+        ([[0], [1], [1], [1]], "y should be a 1d array, got an array of 2 dimensions"),
+        ([1, "a", 2, "b"], "y holds labels that cannot be put in order"),
+        ([None, "a", "b", "a"], "y contains missing values"),
+        ([pd.NA, "a", "b", "a"], "y contains missing values"),
+        ([0.0, np.nan, 1.0, 1.0], "y contains NaN"),
+        ([0.0, 1.0, 1.5, 2.5], "y holds 1.5, which is not a class"),
+    ]:
+        y = np.array(y, object if "b" in map(str, y) else None)
+        found = examine(Block(0, np.ones((4, 1)), y, np.ones(4)))
+        assert words in found.complaint
+        assert len(found.classes) == len(found.counts) == 0
+    with pytest.raises(TypeError, match=r"X holds blocks of type numpy\.MaskedArray"):
+        examine(large._replace(X=np.ma.ones((5, 3))))

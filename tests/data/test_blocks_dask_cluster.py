@@ -11,6 +11,7 @@ from dask_questions import count_sent, get_sent, make_block, sum_of, sum_of_held
 from sklearn.base import clone
 
 from kmargin import SparseSVC
+from kmargin.data.blocks import dask_blocks
 from kmargin.data.blocks.dask_blocks import load_blocks
 
 
@@ -60,6 +61,18 @@ class TestMovement:
         assert far.hold(take_rows, vector).ask(sum_of_held) == [
             vector.sum() + n for n in (250, 0, 100, 70, 180)
         ]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "num_workers", "limit", "n_threads"),
+    [("threads", 3, -1, 3), ("threads", 3, 0, None), ("threads", 1, -1, None), ("sync", 3, -1, None)],
+)
+def test_several_threads_work_on_large_data(data, monkeypatch, scheduler, num_workers, limit, n_threads):
+    X, y, _ = data
+    monkeypatch.setattr(dask_blocks, "SMALL_DATA", X.nbytes + limit)
+    with dask.config.set(scheduler=scheduler, num_workers=num_workers):
+        pool = load_blocks(blocks(X, y), X.dtype).pool
+    assert (pool and pool._max_workers) == n_threads
 
 
 class TestGraphs:

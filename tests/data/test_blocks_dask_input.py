@@ -19,10 +19,19 @@ def changed(array, row, value):
     return array
 
 
+def some_columns(number):
+    """X without some columns in one block; dask does not know of it."""
+    shown = len(blocks(X)[0].blocks[number]), 5
+    return far_X.map_blocks(
+        lambda block: block[:, :5] if len(block) == shown[0] else block, meta=np.empty((0, 0))
+    )
+
+
 X, y, w = make_data()
 far_X, far_y, far_w = blocks(X, y, w)
 zeros = np.zeros(N)
 frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(city="Bern"), npartitions=5)
+texts = [dd.from_pandas(pd.DataFrame(np.full((N, n), "a")).add_prefix("c"), npartitions=5) for n in (5, 6)]
 other_rows = (200, 50, 100, 70, 180)
 
 
@@ -46,6 +55,11 @@ other_rows = (200, 50, 100, 70, 180)
         ((far_X.astype(complex), far_y), "X has dtype complex128: features have to be real numbers"),
         ((far_X.astype(object), far_y), "X has dtype object: features have to be real numbers"),
         ((frame, far_y), "X has columns that are not real numbers: 'city' ("),
+        ((texts[0], far_y), "). Encode them as numbers, or leave them out."),
+        ((texts[1], far_y), "), .... Encode them as numbers, or leave them out."),
+        ((forget_sizes(far_X.T).T, far_y), "The number of columns of X is not known"),
+        ((some_columns(0), far_y), "X has shape (250, 5) in block 0 (rows 0 to 249), but 12 columns were"),
+        ((some_columns(1), far_y), "X has shape (0, 5) in block 1, but 12 columns were expected"),
         ((far_X.map_blocks(scipy.sparse.csr_matrix), far_y), "X holds blocks of type scipy.csr_mat"),
         (
             (far_X.map_blocks(scipy.sparse.csr_matrix, meta=np.empty((0, 0))), far_y),
@@ -80,11 +94,12 @@ def test_missing_numbers_of_pandas_are_found(data):
 
 
 def test_a_column_of_labels_is_taken_with_a_warning(data):
-    X, y, _ = data
-    far_X, far_y = blocks(X, y)
-    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
-        model = SparseSVC(k=3).fit(far_X, far_y[:, None])
-    assert_same(model, SparseSVC(k=3).fit(X, y))
+    X, y, w = data
+    far_X, far_y, far_w = blocks(X, y, w)
+    with pytest.warns(DataConversionWarning, match="A column-vector (y|sample_weight) was passed") as caught:
+        model = SparseSVC(k=3).fit(far_X, far_y[:, None], far_w.to_dask_dataframe().to_frame())
+    assert len(caught) == 2
+    assert_same(model, SparseSVC(k=3).fit(X, y, w))
 
 
 def test_mm_says_why_not(data):

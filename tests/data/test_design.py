@@ -6,10 +6,11 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmargin.data.design import dense, kernel, make_design
+from kmargin.data.design import UncopiedRows, dense, distinct_rows, kernel, make_design, n_bytes
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import KernelDesign
 from kmargin.data.design.sparse import SMALL, SparseDesign
+from kmargin.data.samples.array import read_samples
 from kmargin.fitting.decisions import Kernel
 
 
@@ -207,3 +208,15 @@ def test_as_many_kernel_columns_are_kept_as_the_budget_has_room_for(rng):
     assert design.kept.shape == (128, 10)
     # the ten that are kept are computed once, the others each time
     assert sum(computed) == 128 * (10 + 54 + 54)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_are_copied_when_they_are_needed_and_counted_in_bytes(form):
+    X = form(np.array([[0, 1.0], [2, 0], [0, 1], [2, 3], [2, 3]]))
+    rows = UncopiedRows(X)[np.array([3, 1, 2])][np.array([2, 0])]
+    assert (rows.shape, rows.dtype, rows.nbytes) == ((2, 2), X.dtype, n_bytes(X))
+    np.testing.assert_array_equal(rows.copied() @ np.eye(2), [[0, 1], [2, 3]])
+    parts = (X,) if form is np.asarray else (X.data, X.indices, X.indptr)
+    assert n_bytes(X) == sum(part.nbytes for part in parts)
+    assert read_samples(X, np.arange(5) % 2, None, None).designs(True).__sizeof__() == n_bytes(X)
+    assert distinct_rows(X).tolist() == [0, 1, 3]

@@ -19,7 +19,6 @@ from kmargin import (
     KernelSparseSVCCV,
     SparseSVC,
     SparseSVCCV,
-    sparse_svm_path,
 )
 
 
@@ -66,15 +65,6 @@ def test_dense_and_sparse_give_the_same_machine(name):
     dense, sparse = fit_both(estimator, X, y)
     assert_same(dense, sparse)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
-
-
-@pytest.mark.parametrize("shape", [(150, 40), (60, 400)])
-def test_paths_are_the_same(shape):
-    X, y = make_text(*shape)
-    ks = [shape[1], 30, 10, 3, 1]
-    dense, sparse = (sparse_svm_path(A, y, ks) for A in (X, sp.csr_matrix(X)))
-    np.testing.assert_allclose(sparse.coefs, dense.coefs, atol=1e-8)
-    np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
 
 
 @pytest.mark.parametrize(
@@ -141,12 +131,8 @@ def with_zeros(X):
 
 
 def unsorted(X):
-    X = sp.csr_array(X)
-    for first, last in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        X.indices[first:last] = X.indices[first:last][::-1].copy()
-        X.data[first:last] = X.data[first:last][::-1].copy()
-    X.has_sorted_indices = False
-    return X
+    X = sp.csr_array(X[:, ::-1])
+    return sp.csr_array((X.data, X.shape[1] - 1 - X.indices, X.indptr), shape=X.shape)
 
 
 def duplicated(X):
@@ -178,15 +164,6 @@ def test_every_form_is_understood_and_left_alone(make):
     if X.format == "csr":
         np.testing.assert_array_equal(X.data, untouched.data)
         np.testing.assert_array_equal(X.indices, untouched.indices)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_are_none_are_refused(value):
-    X, y = make_text()
-    X = sp.csr_array(X)
-    X.data[7] = value
-    with pytest.raises(ValueError, match="Input X contains"):
-        SparseSVC().fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [SparseSVC(k=5), SparseSVC(k=5, solver="sd"), SparseSVC(k="all")])
