@@ -75,11 +75,8 @@ def test_long_lists_end_in_how_many_more_there_are():
     assert some(np.arange(1008)) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,000 more"
 
 
-ESTIMATORS = [
-    name
-    for name in kmargin.__all__
-    if issubclass(type(v := getattr(kmargin, name)), type) and issubclass(v, BaseEstimator)
-]
+PUBLIC = {name: getattr(kmargin, name) for name in kmargin.__all__}
+ESTIMATORS = [n for n, v in PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseEstimator)]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

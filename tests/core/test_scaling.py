@@ -14,9 +14,8 @@ from kmargin.solvers.refit.support import refit
 
 
 def changed(problem, factors=1.0, offsets=0.0):
-    return replace(
-        problem, design=DenseDesign(problem.design.X * factors + offsets, problem.design.fit_intercept)
-    )
+    old = problem.design
+    return replace(problem, design=DenseDesign(old.X * factors + offsets, old.fit_intercept))
 
 
 def test_mean_and_spread_are_exact_even_if_squares_overflow_or_vanish():

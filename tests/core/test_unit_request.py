@@ -41,11 +41,8 @@ class TestGroups:
         assert request.label_units(units, NAMES) == ["site", "age", "weight", "height", "smoker"]
 
         request = UnitRequest(groups=[["age", 1], [3]])
-        assert request.label_units(request.resolve(4, NAMES[:4]), NAMES[:4]) == [
-            "age + weight",
-            "smoker",
-            "height",
-        ]
+        found = request.label_units(request.resolve(4, NAMES[:4]), NAMES[:4])
+        assert found == ["age + weight", "smoker", "height"]
 
     def test_an_extension_has_a_name_for_its_groups(self, monkeypatch):
         monkeypatch.setitem(UNIT_KINDS, "halves", lambda p, names: [j < p / 2 for j in range(p)])
@@ -159,8 +156,4 @@ def test_what_units_hold_is_counted_and_found():
     with pytest.raises(ValueError, match="k=0 is less than the 1 units that are always in the model"):
         units.check_size(0)
     left = units.without_copies(np.array([0, 5]))
-    assert [as_lists(left), left.fixed.tolist(), left.copies.tolist()] == [
-        [[1], [4, 2, 6]],
-        [False] * 2,
-        [0, 5],
-    ]
+    assert (as_lists(left), left.fixed.any(), left.copies.tolist()) == ([[1], [4, 2, 6]], False, [0, 5])

@@ -44,8 +44,8 @@ def no_work_is_done(monkeypatch, request):
         ({"solver": MM(gtol=-1)}, "gtol=-1 is not valid"),
         ({"solver": MM(delay=-1)}, "delay=-1 is not valid"),
         (
-            {"solver": Exchange(effort="extreme")},
-            "effort='extreme' is not valid for Exchange. Use one of 'fast', 'normal', 'thorough'",
+            {"solver": Exchange(effort="very")},
+            "effort='very' is not valid for Exchange. Use one of 'fast', 'nor",
         ),
         ({"solver": Exchange(tol=0.0)}, r"tol=0\.0 is not valid"),
         ({"solver": MM(start="zero")}, "start='zero' is not valid for MM. Use 'univariate' or 'normal'"),
@@ -67,10 +67,7 @@ def test_a_bad_parameter_is_named_with_its_value_and_a_remedy(estimator, paramet
         ({"kernel": "poly", "coef0": np.inf}, "coef0=inf is not valid"),
         ({"kernel": "poly", "coef0": None}, "coef0=None is not valid"),
         ({"kernel": "precomputed"}, r"X has shape \(20, 3\), but with kernel='precomputed'"),
-        (
-            {"kernel": lambda A, B: np.zeros(len(A))},
-            r"The kernel function returned shape \(20,\) for 20 and 20 points",
-        ),
+        ({"kernel": lambda A, B: A[:, 0]}, r"kernel function returned shape \(20,\) for 20 and 20 points"),
     ],
 )
 def test_a_bad_kernel_is_refused(parameters, message):
@@ -91,12 +88,7 @@ def changed(row, column, value):
         (X, np.ones(20), r"y has only one class, 1.0, so there is nothing to classify"),
         (X, np.linspace(0, 1, 20), "Unknown label type"),
         (changed(3, 1, np.nan), y, "Input X contains NaN"),
-        (changed(3, 1, np.inf), y, "Input X contains infinity"),
-        (np.empty((0, 3)), np.empty(0), r"Found array with 0 sample\(s\)"),
-        (np.empty((20, 0)), y, r"0 feature\(s\) \(shape=\(20, 0\)\) while a minimum of 1 is required"),
-        (X, y[:-1], "inconsistent numbers of samples"),
         (X, None, "requires y to be passed"),
-        (X[:, 0], y, "Expected 2D array, got 1D array instead"),
     ],
 )
 def test_bad_data_are_refused(estimator, X, y, message):
@@ -112,10 +104,7 @@ def test_bad_data_are_refused(estimator, X, y, message):
         (np.zeros(20), "sample_weight is zero for every sample"),
         (np.r_[np.nan, np.ones(19)], "sample_weight contains NaN or infinity"),
         (np.ones(19), r"sample_weight has shape \(19,\) for 20 samples"),
-        (
-            np.where(np.arange(20) % 5, 1.0, 1e-31),
-            r"from 1e-31 to 1, and may differ by at most a factor of 1e\+30",
-        ),
+        (10.0 ** -np.r_[31, [0] * 19], r"from 1e-31 to 1, and may differ by at most a factor of 1e\+30"),
         (np.where(y == 1, 0.0, 1.0), r"The weights of all samples of class .*1.* are zero"),
     ],
 )
@@ -186,11 +175,7 @@ def test_what_is_right_is_read_as_it_was_meant():
     spaced = {int(k) for k in np.round(np.geomspace(1000, 1, 20))}
     assert set(resolve_ks(None, 1000)) == set(resolve_ks(None, 2000, 1000)) == spaced
     assert [resolve_ks(None, 3, 5), resolve_ks([1, "all", 3, 1], 5)] == [[3, 2, 1], [5, 3, 1]]
-    assert [resolve_ks(3, 9, n_fixed=4), resolve_ks(3, 9, n_fixed=3), resolve_ks(2, 3, n_fixed=4)] == [
-        [9],
-        [9, 3],
-        [4],
-    ]
+    assert [resolve_ks(n, p, n_fixed=4) for n, p in [(3, 9), (3, 16), (2, 3)]] == [[9], [16, 4], [4]]
     assert resolve_ks([4, 5], 9, n_fixed=4) == [5, 4]
     with pytest.raises(ValueError, match=r"k=3 is less than the 4 features in `keep`"):
         resolve_ks([3, 5], 9, n_fixed=4)

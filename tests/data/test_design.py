@@ -21,10 +21,8 @@ def distinct_columns(design):
 def of_kernel(X, fit_intercept, megabytes=0.01):
     """A linear kernel whose points are the unit vectors, with signs -1 and 1."""
     signs = np.resize([1.0, -1.0, -1.0], X.shape[1])
-    points = np.diag(signs).astype(X.dtype)
-    return KernelDesign(
-        Kernel("linear", 1.0, 1, 0.0).quickly, X, points, signs, fit_intercept, cache_size=megabytes
-    )
+    points, kernel = np.diag(signs).astype(X.dtype), Kernel("linear", 1.0, 1, 0.0).quickly
+    return KernelDesign(kernel, X, points, signs, fit_intercept, cache_size=megabytes)
 
 
 STORED = {
@@ -73,11 +71,7 @@ def assert_answers(design, X, rng, rtol):
         ("spread of no row", design.spread(0 * c), np.zeros(p)),
         ("mean", design.moments(c, v).mean, weighted),
         ("variance", design.moments(c, v).variance, np.average(gap**2, axis=0, weights=c)),
-        (
-            "covariance",
-            design.moments(c, v).covariance,
-            np.average(gap * (v - np.average(v, weights=c))[:, None], axis=0, weights=c),
-        ),
+        ("covariance", design.moments(c, v).covariance, c * (v - np.average(v, weights=c)) @ gap / c.sum()),
         ("take", design.take(columns).slopes(v), v @ X[:, columns]),
         ("take_rows", design.take_rows(rows).slopes(v[rows]), v[rows] @ X[rows]),
         ("largest", design.largest(), np.abs(X).max(axis=0)),
@@ -142,9 +136,8 @@ def test_the_svd_is_that_of_the_weights_asked_for(rng):
     design = DenseDesign(X)
     for w in (np.ones(8), weights):
         U, s, V = design.thin_svd(w)
-        np.testing.assert_allclose(
-            (U * s) @ V.T, np.column_stack([X, np.ones(8)]) * np.sqrt(w)[:, None], atol=1e-12
-        )
+        rows = np.column_stack([X, np.ones(8)]) * np.sqrt(w)[:, None]
+        np.testing.assert_allclose((U * s) @ V.T, rows, atol=1e-12)
     assert design.thin_svd(weights) is design.thin_svd(weights)
     doubled = DenseDesign(np.column_stack([X, X]))
     assert len(doubled.thin_svd(weights).s) == 4  # three columns and the intercept

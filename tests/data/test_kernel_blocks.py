@@ -203,14 +203,6 @@ def test_the_objective_counts_every_sample_even_those_that_are_no_candidates(moo
     assert model.objective_[0] == pytest.approx((np.maximum(0, 1 - margins) ** 2).mean() / 2 + ridge)
 
 
-def test_cross_validation_samples_candidates_too(moons):
-    X, y = moons
-    model = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
-    again = KernelSparseSVCCV([5, 2], gamma=2.0, cv=2, n_candidates=20, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.support_, again.support_)
-    assert model.best_score_ > 0.75
-
-
 def whole_numbers(offset):
     return np.random.default_rng(0).integers(-9, 10, (8, 3)) + offset
 

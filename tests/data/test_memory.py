@@ -9,7 +9,6 @@ from joblib import parallel_config
 from stub_solvers import Keeper, mapped_file
 
 from kmargin import MM, SparseSVC, SparseSVCCV, sparse_svm_path
-from kmargin.data.design.dense import DenseDesign
 from kmargin.data.samples.read import read_samples
 from kmargin.fitting.fit import Procedure, fit_parts
 from kmargin.fitting.spec import LinearBlueprint
@@ -106,14 +105,6 @@ def test_what_is_kept_of_a_fold_has_no_record_of_iterations():
     assert [s.trace for models in found.paths[0].solutions for s in models] == [()]
 
 
-def test_standardising_takes_one_copy():
-    X, _ = data(4000, 200)
-    mean, spread = X.mean(axis=0), X.std(axis=0)
-    scaled, peak = peak_of(DenseDesign(X).standardized, mean, spread)
-    np.testing.assert_allclose(scaled.X, (X - mean) / spread)
-    assert peak < 1.1 * X.nbytes
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_file_is_fitted_in_less_memory_than_it_would_take(tmp_path, dtype):
     X, y = data(20_000, 200, dtype)
@@ -123,8 +114,6 @@ def test_a_file_is_fitted_in_less_memory_than_it_would_take(tmp_path, dtype):
         for given, labels in [(mapped[:500], y[:500]), (mapped, y)]:  # the first fit compiles
             model, peak = peak_of(SparseSVC(k=2).fit, given, labels)
             path, peak_of_path = peak_of(sparse_svm_path, given, labels, [2])
-            predicted, peak_of_predictions = peak_of(
-                lambda X=given, p=path, m=model: (p.predict(X, 2), m.predict(X))
-            )
-        assert max(peak, peak_of_path, peak_of_predictions) < 0.6 * X.size * 8
+            predicted, last = peak_of(lambda X=given, p=path, m=model: (p.predict(X, 2), m.predict(X)))
+        assert max(peak, peak_of_path, last) < 0.6 * X.size * 8
         np.testing.assert_array_equal(*predicted)
