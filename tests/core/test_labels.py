@@ -8,17 +8,11 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from kmargin import SparseSVC
-from kmargin.core.labels import (
-    choose_classes,
-    class_pairs,
-    class_weights,
-    combine_decisions,
-    label_rows,
-    machine_names,
-)
+from kmargin.core import labels
+from kmargin.core.labels import choose_classes, class_pairs, combine_decisions, label_rows, machine_names
 from kmargin.data.blocks import Block
 from kmargin.data.samples.array import read_samples
-from kmargin.data.samples.blocks import read_device
+from kmargin.data.samples.blocks import check_class_factors, read_device
 
 
 def data(n_classes=2):
@@ -67,6 +61,14 @@ def test_some_rows_of_a_device_are_those_asked_for():
     (block,) = on_device(X, y, weights).to_fit(rows).X.objects
     np.testing.assert_array_equal(np.asarray(block.X), X[rows])
     np.testing.assert_array_equal(np.asarray(block.repeats), weights[rows])
+
+
+def test_weights_of_classes_may_be_large_but_not_their_sum():
+    classes, counts, totals = np.arange(2), np.array([1, 2]), np.array([1e200, 2e200])
+    assert check_class_factors({0: 1e100, 1: 0.5}, classes, counts, totals).tolist() == [1e100, 0.5]  #
+    for given, words in [({0: 1e200}, "class_weight overflows"), ({1: 0}, "samples of class 1 are zero")]:
+        with np.errstate(over="ignore"), pytest.raises(ValueError, match=words):
+            check_class_factors(given, classes, counts, totals)
 
 
 @pytest.mark.parametrize(("n_classes", "warns"), [(11, False), (12, True)])
@@ -135,6 +137,8 @@ def test_machines_have_names():
 
 def test_a_class_weighs_features_by_the_mean_over_its_machines_signed_towards_it():
     coef = np.array([[1.0, 0.0], [2.0, -3.0], [4.0, 5.0]])  # 0 vs 1, 0 vs 2, 1 vs 2
-    np.testing.assert_array_equal(class_weights(coef, 3, "ovo"), [[-1.5, 1.5], [-1.5, -2.5], [3.0, 1.0]])
-    np.testing.assert_array_equal(class_weights(coef, 3, "ovr"), coef)
-    np.testing.assert_array_equal(class_weights(coef[:1], 2, "ovr"), [[-1.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(
+        labels.class_weights(coef, 3, "ovo"), [[-1.5, 1.5], [-1.5, -2.5], [3.0, 1.0]]
+    )
+    np.testing.assert_array_equal(labels.class_weights(coef, 3, "ovr"), coef)
+    np.testing.assert_array_equal(labels.class_weights(coef[:1], 2, "ovr"), [[-1.0, 0.0], [1.0, 0.0]])

@@ -1,12 +1,14 @@
 """Small dense linear algebra, as compiled loops include it, against numpy; what is said of compiling."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kmargin.core import jit
-from kmargin.core.jit import compiled
+from kmargin.core.jit import compiled, has_cached_code, list_uses
 from kmargin.core.linalg import cholesky, order_smallest, solve
 from kmargin.fitting import progress
 from kmargin.fitting.progress import COMPILING, progress_bar
@@ -18,18 +20,12 @@ def factor_and_solve(H, k, x):
     solve(H, k, x)
 
 
-def factor_and_solve_as_written(H, k, x):
-    cholesky(H, k)
-    solve(H, k, x)
-
-
-@pytest.mark.parametrize("function", [factor_and_solve, factor_and_solve_as_written])
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 11])
-def test_cholesky_and_solve_are_those_of_numpy(function, k, rng):
+def test_cholesky_and_solve_are_those_of_numpy(k, rng):
     A = rng.standard_normal((20, k))
     H, x = A.T @ A, rng.standard_normal(k)
     U, found = np.pad(H, (0, 2)), x.copy()
-    function(U, k, found)
+    factor_and_solve(U, k, found)
     np.testing.assert_allclose(np.triu(U[:k, :k]), np.linalg.cholesky(H).T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found, np.linalg.solve(H, x), rtol=1e-9)
 
@@ -81,14 +77,15 @@ def test_a_bar_has_a_line_for_each_tenth_with_the_time_that_is_left(monkeypatch,
     assert capsys.readouterr().err.splitlines() == [f"fits: {line}" for line in lines]
 
 
-def test_a_function_marked_as_inlined_runs_as_written_and_within_compiled_ones():
-    @jit.inlined
-    def double(x):
-        return x + x
-
-    @jit.compiled
-    def quadruple(x):
-        return double(double(x))
-
-    assert double("a") == "aa"
-    assert quadruple(1.5) == 6.0
+def test_compiled_code_is_on_disk_in_a_file_named_after_all_that_it_uses(tmp_path):
+    uses = [*list_uses(cholesky)]
+    assert {"eliminate", "SINGULAR = 1e-13"} < {use.partition(":")[0] for use in uses}
+    assert any("4, 1, 2, 3" in use for use in uses if use.startswith("eliminate"))
+    function = SimpleNamespace(__qualname__="f-1", stats=SimpleNamespace(cache_path=tmp_path))
+    (tmp_path / "m.f-12-3.py311.nbi").touch()
+    assert not has_cached_code(function)
+    (tmp_path / "m.f-1-3.py311.nbi").touch()
+    assert has_cached_code(function)
+    function.stats.cache_path = None
+    assert not has_cached_code(function)
+    assert has_cached_code(SimpleNamespace())

@@ -52,17 +52,21 @@ def test_a_solution_says_why_it_stopped_and_how_it_went(results):
 
 def test_names_are_shown_and_not_obeyed():
     told = Facts("<b>", [("a", "<script>"), ("long", "b")], ["x"], [["&"]])
-    html = as_html("Kind", told)
-    assert "&lt;b&gt;" in html
-    assert "&lt;script&gt;" in html
-    assert "&amp;" in html
-    assert as_text("Kind", told).splitlines() == [
-        "<Kind: <b>>",
-        "  a     <script>",
-        "  long  b",
-        "  x",
-        "  &",
-    ]
+    page = ElementTree.fromstring(as_html("Kind", told))
+    assert [*page.itertext()] == ["Kind", " <b>", "a", "<script>", "long", "b", "x", "&"]
+    assert as_html("Kind", Facts("&")) == "<div><p><b>Kind</b> &amp;</p></div>"
+    lines = ["<Kind: <b>>", "  a     <script>", "  long  b", "  x", "  &"]
+    assert as_text("Kind", told).splitlines() == lines
+
+
+def test_long_facts_are_wrapped_and_long_tables_cut_in_the_middle():
+    text = as_text("Kind", Facts("", [("four", "word " * 18), ("", "")]))
+    assert text.split("\n")[1:] == ["  four " + " word" * 16, " " * 8 + "word word", ""]
+    for n, kept in [(14, [*range(14)]), (15, [*range(6), "...", *range(9, 15)])]:
+        told = Facts("", header=["i", "name"], rows=[[str(i), "a"] for i in range(n)])
+        lines = as_text("Kind", told).splitlines()[1:]
+        assert [line.split()[0] for line in lines] == ["i", *map(str, kept)]
+        assert lines[1] == f"  {'0':>{2 + (n > 14)}}  a"
 
 
 def test_long_lists_end_in_how_many_more_there_are():
@@ -71,11 +75,8 @@ def test_long_lists_end_in_how_many_more_there_are():
     assert some(np.arange(1008)) == "0, 1, 2, 3, 4, 5, 6, 7 and 1,000 more"
 
 
-ESTIMATORS = [
-    name
-    for name in kmargin.__all__
-    if issubclass(type(v := getattr(kmargin, name)), type) and issubclass(v, BaseEstimator)
-]
+PUBLIC = {name: getattr(kmargin, name) for name in kmargin.__all__}
+ESTIMATORS = [n for n, v in PUBLIC.items() if isinstance(v, type) and issubclass(v, BaseEstimator)]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

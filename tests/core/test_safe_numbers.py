@@ -19,9 +19,7 @@ from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solver import bare_solution
 
 
-@pytest.mark.parametrize(
-    ("unit", "total"), [(1.0, 12.0), (1e-300, 12e-300), (1e300, 12e300), (2e307, np.inf)]
-)
+@pytest.mark.parametrize(("unit", "total"), [(1, 12), (1e-300, 12e-300), (1e300, 12e300), (2e307, np.inf)])
 def test_weights_come_to_sum_to_their_number_whatever_their_unit(unit, total):
     weights = np.array([1.0, 3.0, 0.5, 7.5])
     normal, found = normalize(weights * unit)
@@ -41,13 +39,11 @@ def test_a_number_of_ks_is_log_spaced_and_bounded_by_what_it_counts(n_features):
     assert set(np.round(np.geomspace(n_features, 1, enough))) == set(range(1, n_features + 1))
 
 
-def test_a_ridge_that_is_no_number_is_an_infinite_one():
+def test_the_ridge_is_that_of_LinearSVC_and_infinite_where_it_is_no_number():
+    assert validation.ridge(0.5, 8) == 0.125
     assert validation.ridge(1e-300, 1e-300) == np.inf
     assert validation.ridge(np.inf, 3.0) == 0.0
     assert validation.ridge(1e10, 1e301) == pytest.approx(5e-312)
-
-
-# kernels
 
 
 def test_a_kernel_with_values_that_are_not_finite_is_refused_even_if_their_sum_may_overflow():
@@ -58,9 +54,6 @@ def test_a_kernel_with_values_that_are_not_finite_is_refused_even_if_their_sum_m
         Kernel(lambda A, B: np.full((len(A), len(B)), np.nan), 1.0, 3, 0.0)(X, X)
     K = Kernel("linear", 1.0, 3, 0.0)(np.full((3, 1), 1e154), np.full((3, 1), 1e154))
     np.testing.assert_allclose(K, 1e308)
-
-
-# models in float32
 
 
 def solution(value, coef=(0.1, 0.7), status=Status.SWAP_OPTIMAL):

@@ -14,9 +14,8 @@ from kmargin.solvers.refit.support import refit
 
 
 def changed(problem, factors=1.0, offsets=0.0):
-    return replace(
-        problem, design=DenseDesign(problem.design.X * factors + offsets, problem.design.fit_intercept)
-    )
+    old = problem.design
+    return replace(problem, design=DenseDesign(old.X * factors + offsets, old.fit_intercept))
 
 
 def test_mean_and_spread_are_exact_even_if_squares_overflow_or_vanish():
@@ -81,15 +80,6 @@ def test_without_a_ridge_scales_and_offsets_change_nothing(factor, fit_intercept
     coef, _, objective, _ = refit(changed(problem, factor), np.arange(5))
     assert objective == pytest.approx(expected[2], rel=1e-12)
     np.testing.assert_allclose(coef * factor, expected[0], rtol=1e-6)
-
-
-def test_a_ridge_applies_to_coefficients_of_the_original_columns():
-    problem = make_problem(n_features=5, lam=0.01)
-    small = changed(problem, 2.0**-250)
-    expected = refit(problem, np.arange(5))
-    found = refit(replace(small, lam=0.01 * 2.0**-500), np.arange(5))
-    assert found[2] == pytest.approx(expected[2], rel=1e-12)
-    np.testing.assert_allclose(found[0] * 2.0**-250, expected[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1e101, 1e200, 1e307])

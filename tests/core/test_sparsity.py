@@ -3,7 +3,6 @@
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -37,21 +36,13 @@ def project_by_compiled(beta, k, n_features, guess=0.0):
     return out
 
 
-@given(vectors, st.integers(0, 10))
-def test_projection_is_nearest_point_of_S_k(v, k):
-    k = min(k, len(v))
-    nearest = min(np.sum(np.delete(v, support) ** 2) for support in map(list, combinations(range(len(v)), k)))
-    before, projected = v.copy(), project(v, k)
-    np.testing.assert_array_equal(v, before)
-    assert np.count_nonzero(projected) <= k
-    np.testing.assert_allclose(np.sum((v - projected) ** 2), nearest, rtol=1e-12)
-
-
 @given(vectors, st.integers(0, 10), st.booleans(), st.floats(0, 3))
 def test_all_three_projections_agree_to_the_last_bit(v, k, has_intercept, guess):
     n_features = len(v) - int(has_intercept)
     expected = project_by_sorting(v, k, n_features)
-    np.testing.assert_array_equal(project(v, k, n_features), expected)
+    projected = project(v, k, n_features)
+    np.testing.assert_array_equal(projected, expected)
+    assert not np.shares_memory(projected, v)
     if k <= n_features:
         np.testing.assert_array_equal(project_by_compiled(v, k, n_features, guess), expected)
 
@@ -60,31 +51,6 @@ def test_all_three_projections_agree_to_the_last_bit(v, k, has_intercept, guess)
 def test_selection_agrees_with_sorting_on_long_vectors(v, k, guess):
     k = min(k, len(v))
     np.testing.assert_array_equal(project_by_compiled(v, k, len(v), guess), project_by_sorting(v, k))
-
-
-def test_ties_are_kept_in_index_order():
-    np.testing.assert_array_equal(project(np.array([1.0, -1.0, 1.0, -1.0]), 2), [1, -1, 0, 0])
-
-
-def test_the_intercept_is_neither_counted_nor_changed():
-    beta = np.array([3.0, 1.0, 2.0, 99.0])
-    np.testing.assert_array_equal(project(beta, 1, n_features=3), [3, 0, 0, 99])
-    np.testing.assert_array_equal(project(beta, 0, n_features=3), [0, 0, 0, 99])
-
-
-@pytest.mark.parametrize("pattern", ["ascending", "descending", "constant", "organ pipe", "mostly zero"])
-def test_selection_survives_the_patterns_that_ruin_quickselects(pattern):
-    n = 5000
-    ramp = np.arange(n, dtype=float)
-    v = {
-        "ascending": ramp,
-        "descending": ramp[::-1].copy(),
-        "constant": np.ones(n),
-        "organ pipe": np.minimum(ramp, ramp[::-1]),
-        "mostly zero": np.where(ramp % 100 == 0, ramp, 0.0),
-    }[pattern]
-    for k in (1, 37, n // 2, n - 1):
-        np.testing.assert_array_equal(project_by_compiled(v, k, n), project_by_sorting(v, k))
 
 
 def test_sparsity_levels_round_as_in_the_papers_tables():
@@ -150,15 +116,8 @@ def test_projection_is_the_nearest_point_of_S_k(case):
 @given(st.lists(sums, min_size=1, max_size=8), st.integers(0, 9))
 def test_single_columns_of_one_machine_are_S_k(row, k):
     W = np.array([row])
-    np.testing.assert_array_equal(
-        UnitSparsity(Units.of_columns(len(row))).project(W, k)[0], project(np.array(row), k)
-    )
-
-
-def test_units_of_the_same_norm_are_kept_in_index_order():
-    W = np.array([[1.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
-    projected = UnitSparsity(Units.of_columns(3)).project(W, 2)
-    np.testing.assert_array_equal(projected, [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    found = UnitSparsity(Units.of_columns(len(row))).project(W, k)[0]
+    np.testing.assert_array_equal(found, project(np.array(row), k))
 
 
 def test_S_k_holds_all_only_if_nothing_is_asked_of_any_column():

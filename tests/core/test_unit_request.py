@@ -1,12 +1,13 @@
 """What users say about features becomes units, or one sentence that says what is wrong."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from kmargin import SparseSVC
-from kmargin.core.units import UnitRequest
+from kmargin.core.units import UNIT_KINDS, UnitRequest, Units
 
 NAMES = ["age", "weight", "height", "smoker", "site_a", "site_b"]
 
@@ -39,9 +40,20 @@ class TestGroups:
         request = UnitRequest(groups={"site": ["site_a", "site_b"]})
         assert request.label_units(units, NAMES) == ["site", "age", "weight", "height", "smoker"]
 
+        request = UnitRequest(groups=[["age", 1], [3]])
+        found = request.label_units(request.resolve(4, NAMES[:4]), NAMES[:4])
+        assert found == ["age + weight", "smoker", "height"]
+
+    def test_an_extension_has_a_name_for_its_groups(self, monkeypatch):
+        monkeypatch.setitem(UNIT_KINDS, "halves", lambda p, names: [j < p / 2 for j in range(p)])
+        assert as_lists(units_of(groups="halves")) == [[0, 1, 2], [3, 4, 5]]
+
     def test_nothing_said_is_single_columns(self):
         assert UnitRequest().is_empty
         assert units_of().are_plain
+        plain, flags = Units.of_columns(2), np.array([True, False])
+        others = {"fixed": flags}, {"signs": flags * 1.0}, {"columns": np.array([1, 0])}
+        assert not any(replace(plain, **other).are_plain for other in others)
 
 
 class TestKeepAndAvoid:
@@ -50,7 +62,7 @@ class TestKeepAndAvoid:
         assert as_lists(units) == [[0], [1], [3], [4], [5]]
         assert units.fixed.tolist() == [True, False, True, False, False]
 
-    @pytest.mark.parametrize("keep", ["smoker", ["smoker"], np.arange(6) == 3, [3], [-3]])
+    @pytest.mark.parametrize("keep", ["smoker", ["smoker"], np.arange(6) == 3, [3], [-3], 3])
     def test_features_are_named_numbered_or_masked(self, keep):
         assert units_of(keep=keep).fixed.tolist() == [False] * 3 + [True] + [False] * 2
 
@@ -85,6 +97,12 @@ def test_signs_are_by_feature(signs):
         ({"groups": [["age"], []]}, r"Use a list of at least one feature"),
         ({"groups": "site"}, r"is not a group label for each feature"),
         ({"groups": [0, 1, 2, None, 4, 4]}, r"no label for 'smoker'"),
+        ({"groups": [0] + [None] * 5}, r"for 'weight', 'height', 'smoker', 'site_a', 'site_b'\. Give"),
+        ({"groups": [np.nan] * 6, "names": None}, r"feature 0, .* feature 4 and 1 more\. Give"),
+        ({"keep": [0, 2], "avoid": [0, 2]}, r"'age', 'height' are in `keep` and in `avoid`"),
+        ({"keep": [-7]}, r"keep names -7, which is not"),
+        ({"keep": [6]}, r"keep names 6, which is not"),
+        ({"keep": 2.5}, r"keep=2\.5 is not a list of features"),
         ({"keep": ["age"], "avoid": ["age"]}, r"'age' is in `keep` and in `avoid`"),
         ({"keep": ["aeg"]}, r"keep names 'aeg', which is not a feature of X. Did you mean 'age'\?"),
         ({"keep": ["age"], "names": None}, r"Use indices from 0 to 5, or give X as a data frame"),
@@ -121,3 +139,21 @@ def test_a_request_in_places_and_texts_means_the_same(request_):
     np.testing.assert_array_equal(one.signs, two.signs)
     fixed = [set(units.columns_of(np.flatnonzero(units.fixed)).tolist()) for units in (one, two)]
     assert fixed[0] == fixed[1]
+
+
+def test_what_units_hold_is_counted_and_found():
+    assert not Units.of_groups([np.array([1])], 2).fixed.any()
+    fixed = np.array([False, True, False])
+    units = Units(np.array([0, 2, 3, 6]), np.array([5, 1, 0, 4, 2, 6]), fixed, np.zeros(8))
+    assert [units.widest(size) for size in range(5)] == [0, 3, 5, 6, 6]
+    assert [Units.of_columns(3).widest(size) for size in range(5)] == [0, 1, 2, 3, 3]
+    assert units.unit_of_each_column.tolist() == [1, 0, 2, -1, 2, 0, 2, -1]
+    assert units.columns_of(np.array([2, 0])).tolist() == [4, 2, 6, 5, 1]
+    assert units.columns_of(np.array([], int)).tolist() == []
+    assert units.total(np.arange(8.0)).tolist() == [6, 0, 12]
+    assert np.flatnonzero(units.chosen(np.arange(8) == 2)).tolist() == [0, 2, 4, 6]
+    assert [units.check_size(k) for k in (1, 3, 4)] == [1, 3, 3]
+    with pytest.raises(ValueError, match="k=0 is less than the 1 units that are always in the model"):
+        units.check_size(0)
+    left = units.without_copies(np.array([0, 5]))
+    assert (as_lists(left), left.fixed.any(), left.copies.tolist()) == ([[1], [4, 2, 6]], False, [0, 5])

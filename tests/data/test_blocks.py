@@ -1,19 +1,20 @@
 """Data in blocks: each sum and each search against that of an array; what blocks answer and remember."""
 
+from contextlib import nullcontext
+
 import numpy as np
+import pandas as pd
 import pytest
 from dask_data import BALANCED, cut
 
+from kmargin import BlockKFold, SparseSVCCV
 from kmargin.core.problem import ArrayProblem, Problem
 from kmargin.data.blocks import Block, sums
 from kmargin.data.blocks.problem import BlockDesign, block_problem
 from kmargin.data.blocks.sums import Part, add_up, examine, show_columns, weigh
 from kmargin.data.design.dense import DenseDesign
-from kmargin.data.samples.array import ArraySamples
-from kmargin.data.samples.blocks import BlockSamples
+from kmargin.data.samples.blocks import BlockSamples, FoldsInBlocks
 from kmargin.datasets import make_synthetic
-from kmargin.fitting.fit import Procedure, fit_grid
-from kmargin.fitting.spec import LinearBlueprint
 from kmargin.solvers import Exchange
 from kmargin.solvers.refit.rows import make_rows
 
@@ -55,9 +56,8 @@ def as_rows(data):
 
 
 def solve(problem, lams, ks, solver=None):
-    grid = (solver or Exchange()).solve_grid(
-        Problem.of(problem), [[lam] for lam in lams], ks, np.random.default_rng(0)
-    )
+    solver, rng = solver or Exchange(), np.random.default_rng(0)
+    grid = solver.solve_grid(Problem.of(problem), [[lam] for lam in lams], ks, rng)
     return [solution for (solution,) in grid]
 
 
@@ -103,20 +103,15 @@ def test_columns_that_a_gram_matrix_cannot_tell_apart(ks, fit_intercept, rng):
         w[row, each.support] = each.coef
         beta = np.append(w[row], each.intercept) if fit_intercept else w[row]
         np.testing.assert_allclose(each.objective, both[1].loss(beta), rtol=1e-8)
-    np.testing.assert_allclose(
-        [each.objective for each in found], [each.objective for each in expected], rtol=1e-6
-    )
+    objectives = ([each.objective for each in solutions] for solutions in (found, expected))
+    np.testing.assert_allclose(*objectives, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("ks", "lam", "fit_intercept"),
-    [([4], 0.0, True), ([30, 20, 10, 5, 2, 1, 0], 1e-3, True), ([20, 5, 1], 1e-1, False)],
+    ("ks", "lam", "b"), [([4], 0.0, True), ([30, 20, 10, 5, 2, 1, 0], 1e-3, True), ([20, 5, 1], 1e-1, False)]
 )
-def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
-    solutions = [
-        solve(problem, [lam], ks, Exchange(effort="fast"))
-        for problem in problems(data, lam, fit_intercept=fit_intercept)
-    ]
+def test_the_search_takes_the_same_way(data, ks, lam, b):
+    solutions = [solve(each, [lam], ks, Exchange(effort="fast")) for each in problems(data, lam, b)]
     for found, expected in zip(*solutions, strict=True):
         np.testing.assert_array_equal(found.support, expected.support)
         np.testing.assert_allclose(found.coef, expected.coef, atol=1e-8)
@@ -127,39 +122,28 @@ def test_the_search_takes_the_same_way(data, ks, lam, fit_intercept):
 
 @pytest.mark.parametrize("whole_blocks", [False, True])
 def test_folds_share_out_every_row(data, whole_blocks):
-    X, codes, repeats = data
-    blocks = cut(X, codes, repeats)
-    counts = [
-        [
-            BlockDesign(blocks, BALANCED._replace(part=Part(3, fold, inside, 7, whole_blocks))).n_samples
-            for inside in (True, False)
-        ]
-        for fold in range(3)
-    ]
-    assert sum(inside for inside, _ in counts) == 200
-    assert all(inside + outside == 200 for inside, outside in counts)
+    samples = BlockSamples(cut(*data, sizes=(50, 60, 40)), np.arange(2), np.ones(2))
+    cv, n_repeats = (BlockKFold(3), 1) if whole_blocks else (3, 2)
+    model = SparseSVCCV(cv=cv, repeats=n_repeats, random_state=4)
+    folds, seed = FoldsInBlocks(model, samples, weighted=not whole_blocks), model._fold_seed()
+    train = [samples.part for samples in folds.parts()]
+    expected = [Part(3, fold, False, seed + r, whole_blocks) for r in range(n_repeats) for fold in range(3)]
+    assert train == expected
+    assert folds.tests == [part._replace(inside=True) for part in train]
+    views = [[BALANCED._replace(part=part) for part in parts] for parts in (folds.tests, train)]
+    sizes = [[BlockDesign(samples.X, view).n_samples for view in each] for each in views]
+    assert np.sum(sizes, axis=0).tolist() == [200] * len(folds)
+    assert sum(sizes[0]) == 200 * n_repeats
+    w = np.ones(200) if whole_blocks else data[2]
+    assert folds.n_tested == pytest.approx(w.sum() ** 2 / (w @ w))
+    assert folds.test_ratio == pytest.approx(np.mean(np.divide(*sizes)))
+    model.cv, model.repeats = (cv, 2) if whole_blocks else (None, 1)
+    with pytest.raises(ValueError, match="would repeat the same folds") if whole_blocks else nullcontext():
+        assert len(FoldsInBlocks(model, samples, False)) == 5
 
 
 def test_answers_are_added_in_the_order_of_the_blocks():
     assert add_up([(1e16, np.ones(1)), (1.0, np.ones(1)), (-1e16, np.ones(1))]) == (0.0, 3.0)
-
-
-@pytest.mark.parametrize(("multi_class", "standardize"), [("ovo", True), ("ovr", False)])
-def test_machines_on_blocks_are_those_on_the_array(rng, multi_class, standardize):
-    X, codes = rng.standard_normal((150, 8)) * rng.uniform(1, 5, 8) + 3.0, rng.integers(0, 3, 150)
-    X[:, 0] += 4 * (codes == 1)
-    repeats, factors = rng.uniform(0.5, 2.0, 150), np.array([1.0, 2.0, 0.5])
-    at_hand = ArraySamples(X, codes, np.arange(3), repeats, repeats * factors[codes], np.arange(150))
-    blocks = BlockSamples(cut(X, codes, repeats), np.arange(3), factors)
-    blueprint = LinearBlueprint(multi_class, standardize=standardize, shared=False)
-    fits = [
-        fit_grid(blueprint, samples, [0.1, 1.0], [4, 2], Procedure(n_jobs=1)) for samples in (blocks, at_hand)
-    ]
-    models = [[s for path in fit.paths for model in path.solutions for s in model] for fit in fits]
-    for found, expected in zip(*models, strict=True):
-        np.testing.assert_array_equal(found.support, expected.support)
-        np.testing.assert_allclose(found.coef, expected.coef, atol=1e-9)
-        np.testing.assert_allclose(found.intercept, expected.intercept, atol=1e-9)
 
 
 IDX = np.array([0, 2, 5])  # two columns and the intercept of a panel of five
@@ -177,10 +161,8 @@ def test_tags_are_equal_for_the_same_active_rows_and_differ_for_others(few):
             active.append(resid > 0)
             tags.append(sums.evaluate(panel, IDX, u).tag)
             assert sums.full_gram(panel, IDX, u)[1] == tags[-1]
-        assert (
-            known.setdefault(tuple(tags), np.concatenate(active).tobytes())
-            == np.concatenate(active).tobytes()
-        )
+        rows = np.concatenate(active).tobytes()
+        assert known.setdefault(tuple(tags), rows) == rows
     assert len(known) > 20
     assert len(set(known.values())) == len(known)
 
@@ -207,9 +189,10 @@ def test_a_gradient_given_away_may_be_changed(few):
 def test_columns_that_differ_in_hidden_rows_alone_are_equal(few):
     X, codes, repeats = few
     X = np.column_stack([X, X[:, 3], np.zeros((30, 2))])
-    X[repeats == 0, 6] += 1.0
+    X[repeats == 0, 6] += 9.0
     design = BlockDesign(cut(X, codes, repeats), BALANCED)
     np.testing.assert_array_equal(distinct_columns(design), [0, 1, 2, 3, 4, 5, 7])
+    np.testing.assert_array_equal(design.largest(), np.abs(X[repeats > 0]).max(axis=0))
     X[0, 6] += 1.0
     design = BlockDesign(cut(X, codes, repeats), BALANCED)
     np.testing.assert_array_equal(distinct_columns(design), np.arange(8))
@@ -220,6 +203,8 @@ def test_a_subset_of_a_subset_of_standardised_columns_is_counted_within_it(few, 
     mean, spread = rng.standard_normal(6), rng.uniform(0.5, 2, 6)
     scaled = (X - mean) / spread
     design = BlockDesign(cut(X, codes, repeats), BALANCED).standardized(mean, spread)
+    twice = np.average((scaled - mean) / spread, axis=0, weights=repeats)
+    np.testing.assert_allclose(design.standardized(mean, spread).moments.mean, twice, atol=1e-12)
     design = design.take(np.array([5, 3, 1])).take(np.array([2, 0]))
     np.testing.assert_allclose(design.moments.mean, np.average(scaled[:, [1, 5]], axis=0, weights=repeats))
     view = BALANCED._replace(center=mean, scale=spread)
@@ -235,10 +220,7 @@ def test_rows_are_dealt_class_by_class_by_the_seed_and_blocks_begin_to_deal_in_t
     dealt = [Part(3, 0, True, seed).rows(0, codes) for seed in range(8)]
     assert len({rows.tobytes() for rows in dealt}) > 4
     # one row of a class in each block: they go to different folds
-    lonely = [
-        [bool(Part(3, fold, True).rows(number, np.zeros(1, int))[0]) for fold in range(3)]
-        for number in range(3)
-    ]
+    lonely = [[Part(3, fold, True).rows(i, np.zeros(1, int))[0] for fold in range(3)] for i in range(3)]
     np.testing.assert_array_equal(lonely, np.eye(3, dtype=bool))
 
 
@@ -253,7 +235,15 @@ def test_predictions_are_counted_by_true_class_then_by_the_one_predicted():
     np.testing.assert_array_equal(weighted[1], [[2, 4], [9, 0]])
     counted = sums.confusions(block, part, *machine, 2, "ovo", False)
     np.testing.assert_array_equal(counted[0], [[1, 1], [0, 2]])
-    assert sums.class_totals(block, part._replace(n_folds=2), 2).sum() == 4
+    assert sums.class_totals(block, part, 2).tolist() == [[0, 0], [2, 2]]
+    for weighted, inside, found in [
+        (1, True, [8, 15 / 8, 85 / 64]),
+        (0, True, [1, 4, 4]),
+        (1, False, [0] * 3),
+    ]:
+        np.testing.assert_allclose(sums.weight_sums(block, part._replace(inside=inside), weighted), found)
+    small = block._replace(repeats=repeats / 16)
+    np.testing.assert_allclose(sums.weight_sums(small, part, True), [0.5, 15 / 8, 85 / 64])
 
 
 def test_more_classes_than_a_byte_holds_keep_their_codes():
@@ -269,3 +259,21 @@ def test_a_look_at_a_block_counts_its_classes_by_rows_and_by_weight():
     np.testing.assert_array_equal(found.totals, [5.0, 2.0])
     large = Block(0, np.full((5, 3), 1e308), np.zeros(5, int), np.ones(5))
     assert examine(large).unusable is None  # though their sum overflows
+    for bad, what in [(np.inf, "infinity"), (np.nan, "NaN")]:
+        X[1:, 1] = bad, -np.inf, 0.0
+        found = examine(Block(3, X[:, [0, 1, 1]], np.ones(4), np.array([1, -2.0, 0, 0])))
+        assert found[3:6] == ((what, 1), "", (1, -2.0))
+    for y, words in [
+        ([[0], [1], [1], [1]], "y should be a 1d array, got an array of 2 dimensions"),
+        ([1, "a", 2, "b"], "y holds labels that cannot be put in order"),
+        ([None, "a", "b", "a"], "y contains missing values"),
+        ([pd.NA, "a", "b", "a"], "y contains missing values"),
+        ([0.0, np.nan, 1.0, 1.0], "y contains NaN"),
+        ([0.0, 1.0, 1.5, 2.5], "y holds 1.5, which is not a class"),
+    ]:
+        y = np.array(y, object if "b" in map(str, y) else None)
+        found = examine(Block(0, np.ones((4, 1)), y, np.ones(4)))
+        assert words in found.complaint
+        assert len(found.classes) == len(found.counts) == 0
+    with pytest.raises(TypeError, match=r"X holds blocks of type numpy\.MaskedArray"):
+        examine(large._replace(X=np.ma.ones((5, 3))))

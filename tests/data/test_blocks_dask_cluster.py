@@ -6,11 +6,12 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from dask_data import SHORT, P, assert_same, blocks, wait_until
+from dask_data import SHORT, SIZES, P, assert_same, blocks, wait_until
 from dask_questions import count_sent, get_sent, make_block, sum_of, sum_of_held, take_rows, worker_of
 from sklearn.base import clone
 
 from kmargin import SparseSVC
+from kmargin.data.blocks import dask_blocks
 from kmargin.data.blocks.dask_blocks import load_blocks
 
 
@@ -24,10 +25,8 @@ def sent(client):
 
 def lazy_data(n_blocks=4, n_rows=10_000):
     """Data that no client ever has."""
-    numbers = da.arange(n_blocks, chunks=1)
-    X = numbers.map_blocks(
-        make_block, n_rows=n_rows, chunks=((n_rows,) * n_blocks, (50,)), new_axis=1, meta=np.empty((0, 0))
-    )
+    kind = {"chunks": ((n_rows,) * n_blocks, (50,)), "new_axis": 1, "meta": np.empty((0, 0))}
+    X = da.arange(n_blocks, chunks=1).map_blocks(make_block, n_rows=n_rows, **kind)
     return X, (X[:, 0] + X[:, 1] > 0.3).astype(int)
 
 
@@ -48,18 +47,27 @@ class TestMovement:
         X, y = dask.persist(*lazy_data())
         answers = load_blocks([X, y], X.dtype).ask(worker_of)
         where = {str(key): holders for key, holders in client.who_has(X).items()}
-        assert all(
-            answer in where[str(key)] for answer, (key,) in zip(answers, X.__dask_keys__(), strict=True)
-        )
+        keys = [str(key) for (key,) in X.__dask_keys__()]
+        assert all(answer in where[key] for answer, key in zip(answers, keys, strict=True))
 
     def test_large_arguments_come_through(self, client, data):
         X, y, _ = data
         far = load_blocks(blocks(X, y), X.dtype)
         vector = np.arange(50_000.0)
         assert far.ask(sum_of, vector) == [vector.sum()] * 5
-        assert far.hold(take_rows, vector).ask(sum_of_held) == [
-            vector.sum() + n for n in (250, 0, 100, 70, 180)
-        ]
+        assert far.hold(take_rows, vector).ask(sum_of_held) == [vector.sum() + n for n in SIZES]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "num_workers", "limit", "n_threads"),
+    [("threads", 3, -1, 3), ("threads", 3, 0, None), ("threads", 1, -1, None), ("sync", 3, -1, None)],
+)
+def test_several_threads_work_on_large_data(data, monkeypatch, scheduler, num_workers, limit, n_threads):
+    X, y, _ = data
+    monkeypatch.setattr(dask_blocks, "SMALL_DATA", X.nbytes + limit)
+    with dask.config.set(scheduler=scheduler, num_workers=num_workers):
+        pool = load_blocks(blocks(X, y), X.dtype).pool
+    assert (pool and pool._max_workers) == n_threads
 
 
 class TestGraphs:

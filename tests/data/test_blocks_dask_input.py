@@ -19,10 +19,16 @@ def changed(array, row, value):
     return array
 
 
+def some_columns(size):
+    """X without some columns in its block of so many rows; dask does not know of it."""
+    return far_X.map_blocks(lambda block: block[:, : 5 if len(block) == size else None], meta=X[:0])
+
+
 X, y, w = make_data()
 far_X, far_y, far_w = blocks(X, y, w)
 zeros = np.zeros(N)
 frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(city="Bern"), npartitions=5)
+texts = [dd.from_pandas(pd.DataFrame(np.full((N, n), "a")).add_prefix("c"), npartitions=5) for n in (5, 6)]
 other_rows = (200, 50, 100, 70, 180)
 
 
@@ -46,11 +52,13 @@ other_rows = (200, 50, 100, 70, 180)
         ((far_X.astype(complex), far_y), "X has dtype complex128: features have to be real numbers"),
         ((far_X.astype(object), far_y), "X has dtype object: features have to be real numbers"),
         ((frame, far_y), "X has columns that are not real numbers: 'city' ("),
+        ((texts[0], far_y), "). Encode them as numbers, or leave them out."),
+        ((texts[1], far_y), "), .... Encode them as numbers, or leave them out."),
+        ((forget_sizes(far_X.T).T, far_y), "The number of columns of X is not known"),
+        ((some_columns(250), far_y), "X has shape (250, 5) in block 0 (rows 0 to 249), but 12 columns were"),
+        ((some_columns(0), far_y), "X has shape (0, 5) in block 1, but 12 columns were expected"),
         ((far_X.map_blocks(scipy.sparse.csr_matrix), far_y), "X holds blocks of type scipy.csr_mat"),
-        (
-            (far_X.map_blocks(scipy.sparse.csr_matrix, meta=np.empty((0, 0))), far_y),
-            "X holds blocks of type scipy.csr_matrix",
-        ),
+        ((far_X.map_blocks(scipy.sparse.csr_matrix, meta=X[:0]), far_y), "X holds blocks of type scipy.csr_"),
         ((far_X, blocks(np.full(N, "a"))[0]), "y has only one class"),
         ((far_X, blocks(changed(zeros, 400, np.nan))[0]), "In block 3 (rows 350 to 419): y contains NaN"),
         ((far_X, blocks(changed(y.astype(object), 400, None))[0]), "block 3 (rows 350 to 419): y co"),
@@ -80,11 +88,12 @@ def test_missing_numbers_of_pandas_are_found(data):
 
 
 def test_a_column_of_labels_is_taken_with_a_warning(data):
-    X, y, _ = data
-    far_X, far_y = blocks(X, y)
-    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
-        model = SparseSVC(k=3).fit(far_X, far_y[:, None])
-    assert_same(model, SparseSVC(k=3).fit(X, y))
+    X, y, w = data
+    far_X, far_y, far_w = blocks(X, y, w)
+    with pytest.warns(DataConversionWarning, match="A column-vector (y|sample_weight) was passed") as caught:
+        model = SparseSVC(k=3).fit(far_X, far_y[:, None], far_w.to_dask_dataframe().to_frame())
+    assert len(caught) == 2
+    assert_same(model, SparseSVC(k=3).fit(X, y, w))
 
 
 def test_mm_says_why_not(data):

@@ -6,10 +6,11 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kmargin.data.design import dense, kernel, make_design
+from kmargin.data.design import UncopiedRows, dense, distinct_rows, kernel, make_design, n_bytes
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.kernel import KernelDesign
 from kmargin.data.design.sparse import SMALL, SparseDesign
+from kmargin.data.samples.array import read_samples
 from kmargin.fitting.decisions import Kernel
 
 
@@ -20,10 +21,8 @@ def distinct_columns(design):
 def of_kernel(X, fit_intercept, megabytes=0.01):
     """A linear kernel whose points are the unit vectors, with signs -1 and 1."""
     signs = np.resize([1.0, -1.0, -1.0], X.shape[1])
-    points = np.diag(signs).astype(X.dtype)
-    return KernelDesign(
-        Kernel("linear", 1.0, 1, 0.0).quickly, X, points, signs, fit_intercept, cache_size=megabytes
-    )
+    points, kernel = np.diag(signs).astype(X.dtype), Kernel("linear", 1.0, 1, 0.0).quickly
+    return KernelDesign(kernel, X, points, signs, fit_intercept, cache_size=megabytes)
 
 
 STORED = {
@@ -72,11 +71,7 @@ def assert_answers(design, X, rng, rtol):
         ("spread of no row", design.spread(0 * c), np.zeros(p)),
         ("mean", design.moments(c, v).mean, weighted),
         ("variance", design.moments(c, v).variance, np.average(gap**2, axis=0, weights=c)),
-        (
-            "covariance",
-            design.moments(c, v).covariance,
-            np.average(gap * (v - np.average(v, weights=c))[:, None], axis=0, weights=c),
-        ),
+        ("covariance", design.moments(c, v).covariance, c * (v - np.average(v, weights=c)) @ gap / c.sum()),
         ("take", design.take(columns).slopes(v), v @ X[:, columns]),
         ("take_rows", design.take_rows(rows).slopes(v[rows]), v[rows] @ X[rows]),
         ("largest", design.largest(), np.abs(X).max(axis=0)),
@@ -141,9 +136,8 @@ def test_the_svd_is_that_of_the_weights_asked_for(rng):
     design = DenseDesign(X)
     for w in (np.ones(8), weights):
         U, s, V = design.thin_svd(w)
-        np.testing.assert_allclose(
-            (U * s) @ V.T, np.column_stack([X, np.ones(8)]) * np.sqrt(w)[:, None], atol=1e-12
-        )
+        rows = np.column_stack([X, np.ones(8)]) * np.sqrt(w)[:, None]
+        np.testing.assert_allclose((U * s) @ V.T, rows, atol=1e-12)
     assert design.thin_svd(weights) is design.thin_svd(weights)
     doubled = DenseDesign(np.column_stack([X, X]))
     assert len(doubled.thin_svd(weights).s) == 4  # three columns and the intercept
@@ -207,3 +201,15 @@ def test_as_many_kernel_columns_are_kept_as_the_budget_has_room_for(rng):
     assert design.kept.shape == (128, 10)
     # the ten that are kept are computed once, the others each time
     assert sum(computed) == 128 * (10 + 54 + 54)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_are_copied_when_they_are_needed_and_counted_in_bytes(form):
+    X = form(np.array([[0, 1.0], [2, 0], [0, 1], [2, 3], [2, 3]]))
+    rows = UncopiedRows(X)[np.array([3, 1, 2])][np.array([2, 0])]
+    assert (rows.shape, rows.dtype, rows.nbytes) == ((2, 2), X.dtype, n_bytes(X))
+    np.testing.assert_array_equal(rows.copied() @ np.eye(2), [[0, 1], [2, 3]])
+    parts = (X,) if form is np.asarray else (X.data, X.indices, X.indptr)
+    assert n_bytes(X) == sum(part.nbytes for part in parts)
+    assert read_samples(X, np.arange(5) % 2, None, None).designs(True).__sizeof__() == n_bytes(X)
+    assert distinct_rows(X).tolist() == [0, 1, 3]

@@ -19,7 +19,6 @@ from kmargin import (
     KernelSparseSVCCV,
     SparseSVC,
     SparseSVCCV,
-    sparse_svm_path,
 )
 
 
@@ -68,22 +67,10 @@ def test_dense_and_sparse_give_the_same_machine(name):
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
 
 
-@pytest.mark.parametrize("shape", [(150, 40), (60, 400)])
-def test_paths_are_the_same(shape):
-    X, y = make_text(*shape)
-    ks = [shape[1], 30, 10, 3, 1]
-    dense, sparse = (sparse_svm_path(A, y, ks) for A in (X, sp.csr_matrix(X)))
-    np.testing.assert_allclose(sparse.coefs, dense.coefs, atol=1e-8)
-    np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
+KERNELS = [KernelSparseSVC(k=6, kernel=kernel) for kernel in ("rbf", "poly", "linear")]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        *(KernelSparseSVC(k=6, kernel=kernel) for kernel in ("rbf", "poly", "linear")),
-        KernelSparseSVCCV([6, 2], cv=2, standardize=True),
-    ],
-)
+@pytest.mark.parametrize("model", [*KERNELS, KernelSparseSVCCV([6, 2], cv=2, standardize=True)])
 def test_kernel_machines_take_sparse_points(model):
     X, y = make_text()
     X = np.vstack([X, X[:5]])  # a repeated point is one candidate
@@ -113,9 +100,7 @@ SHAPES = st.tuples(st.integers(4, 12), st.integers(1, 8))
 # values from a small set, so that sums tie: the choice among equals must not depend on the storage
 @settings(max_examples=30)
 @given(
-    hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([0, 0, 1, 2, -1])),
-    st.integers(0, 4),
-    st.booleans(),
+    hnp.arrays(float, SHAPES, elements=st.sampled_from([0, 0, 1, 2, -1])), st.integers(0, 4), st.booleans()
 )
 def test_ties_are_broken_the_same_way(X, k, fit_intercept):
     y = np.arange(len(X)) % 2
@@ -141,12 +126,8 @@ def with_zeros(X):
 
 
 def unsorted(X):
-    X = sp.csr_array(X)
-    for first, last in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        X.indices[first:last] = X.indices[first:last][::-1].copy()
-        X.data[first:last] = X.data[first:last][::-1].copy()
-    X.has_sorted_indices = False
-    return X
+    X = sp.csr_array(X[:, ::-1])
+    return sp.csr_array((X.data, X.shape[1] - 1 - X.indices, X.indptr), shape=X.shape)
 
 
 def duplicated(X):
@@ -178,24 +159,6 @@ def test_every_form_is_understood_and_left_alone(make):
     if X.format == "csr":
         np.testing.assert_array_equal(X.data, untouched.data)
         np.testing.assert_array_equal(X.indices, untouched.indices)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_are_none_are_refused(value):
-    X, y = make_text()
-    X = sp.csr_array(X)
-    X.data[7] = value
-    with pytest.raises(ValueError, match="Input X contains"):
-        SparseSVC().fit(X, y)
-
-
-@pytest.mark.parametrize("estimator", [SparseSVC(k=5), SparseSVC(k=5, solver="sd"), SparseSVC(k="all")])
-def test_float32_stays_float32(estimator):
-    X, y = make_text()
-    dense, sparse = fit_both(estimator, X.astype(np.float32), y)
-    assert sparse.coef_.dtype == sparse.intercept_.dtype == np.float32
-    assert sparse.decision_function(sp.csr_array(X.astype(np.float32))).dtype == np.float32
-    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-6)
 
 
 def never(*_args, **_kwargs):
