@@ -19,6 +19,7 @@ def test_a_refit_reaches_the_minimum_of_lbfgs(name, support):
     beta[support], beta[-1] = coef, intercept
     assert objective == pytest.approx(problem.loss(beta[: problem.design.n_parameters]), rel=1e-10)
     assert objective == pytest.approx(lowest_by_lbfgs(problem, support), rel=1e-7, abs=1e-12)
+    assert problem.design.fit_intercept or intercept == 0.0
     if objective > 1e-9:  # else there are several minima
         again = refit(problem, support, coef, intercept)
         np.testing.assert_allclose([*again[0], again[3] > n_steps], [*coef, False], rtol=1e-6)

@@ -121,7 +121,8 @@ def test_mm_step_solves_the_normal_equations_of_every_binary_problem(penalised, 
 def test_sd_step_minimises_the_surrogate_along_the_gradient(penalised, rng):
     beta = random_point(penalised, rng)
     gradient = penalised.gradient(beta, RHO)
-    new = sd_step(penalised, beta, gradient, RHO)
+    new, nowhere = (sd_step(penalised, beta, slope, RHO) for slope in (gradient, np.zeros_like(beta)))
+    np.testing.assert_array_equal(nowhere, beta)
     assert abs(np.vdot(beta - new, gradient)) == pytest.approx(
         np.linalg.norm(beta - new) * np.linalg.norm(gradient)
     )

@@ -77,8 +77,7 @@ def test_scores_of_many_swaps_of_groups_equal_those_of_least_squares(rng):
     scores = search.score(outside := search.outside())
     assert scores.change.size > 256  # they are computed in batches of this many
     for a, b in [(0, 0), (19, 18), *rng.integers(0, 19, (10, 2))]:
-        units = set(range(20)) - {a} | {outside[b]}
-        change = quadratic_minimum_of_all(problem, search, units) - search.value
+        change = quadratic_minimum_of_all(problem, search, {*range(20)} - {a} | {outside[b]}) - search.value
         assert scores.change[a, b] == pytest.approx(change, rel=1e-6, abs=1e-12)
 
 
