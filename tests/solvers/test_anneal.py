@@ -4,18 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from penalised_problems import COLUMNS, SIGNS, make_problem, make_problems, make_units, of_one
+from penalised_problems import COLUMNS, SHARED, make_problem, make_problems, make_units, of_one
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from kmargin import MM, SD, Exchange, Solution, SparseSVC, Status
-from kmargin.core.problem import ArrayProblem, Problem
-from kmargin.core.sparsity import normalizer
+from kmargin.core.problem import Problem
+from kmargin.core.scaling import typical_entry
 from kmargin.core.units import Units
 from kmargin.data.design.dense import DenseDesign
 from kmargin.datasets import make_synthetic
+from kmargin.solvers.proximal.anneal import best_ending, rescale
+from kmargin.solvers.proximal.penalised import PenalisedProblem
 from kmargin.solvers.refit.support import refit
 from kmargin.solvers.solution import Ending
+from kmargin.solvers.solver import bare_solution, univariate_start
 
 SOLVERS = {"mm": MM, "sd": SD}
 
@@ -49,21 +52,11 @@ def test_one_record_per_rho_and_it_is_true(solver):
 
 def test_the_three_ends_are_told_apart():
     problem = make_problem(lam=0.0)
-    count = normalizer(problem.design.n_features, problem.k)
-
-    (converged,) = solve(MM(rtol=0.0), problem)
-    assert converged.status is Status.CONVERGED
-    assert converged.trace[-1].distance_sq / count <= 1e-6
-
-    (stalled,) = solve(MM(), problem)
-    assert stalled.status is Status.STALLED
-    d = [record.distance_sq / count for record in stalled.trace]
-    assert d[-1] > 1e-6
-    assert abs(d[-1] - d[-2]) < 1e-6 * (1 + d[-2])
-    assert abs(d[-2] - d[-3]) >= 1e-6 * (1 + d[-3])
-
-    (exhausted,) = solve(MM(max_outer=3), problem)
-    assert exhausted.status is Status.EXHAUSTED
+    converged, stalled, exhausted = (
+        solve(MM(**knobs), problem)[0] for knobs in ({"rtol": 0.0}, {}, {"max_outer": 3})
+    )
+    assert [s.status for s in (converged, stalled, exhausted)] == [*Status][:3]
+    assert converged.trace[-1].distance_sq <= 9e-6 < stalled.trace[-1].distance_sq  # p - k + 1 = 9
     assert len(exhausted.trace) == 3
 
 
@@ -71,14 +64,6 @@ def test_statuses_speak_of_knobs_and_attributes_that_exist():
     known = MM().get_params() | Exchange().get_params() | Solution.__dataclass_fields__
     for status in Status:
         assert all(word.split("=")[0] in known for word in status.value.split("`")[1::2])
-
-
-def test_projection_cost_is_what_the_last_projection_added():
-    problem = make_problem(lam=0.0)
-    (early,) = solve(MM(max_outer=1), problem)
-    (late,) = solve(MM(rtol=0.0, dtol=1e-12), problem)
-    assert early.projection_cost > late.projection_cost
-    assert abs(late.projection_cost) < 1e-5
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
@@ -91,20 +76,40 @@ def test_a_run_ends_with_the_minimum_on_the_support_of_its_projection(solver):
     assert best.objective == pytest.approx(minimum, rel=1e-10)
     assert best.objective < projected.objective
     assert (best.ending, projected.ending) == (Ending.REFIT, Ending.PROJECTION)
+    last = projected.trace[-1]
+    before = last.objective - last.rho / (12 - 4 + 1) / 2 * last.distance_sq
+    cost = pytest.approx(projected.objective - before, rel=1e-6)
+    assert best.projection_cost == projected.projection_cost == cost
 
 
-@pytest.mark.parametrize("solver", SOLVERS.values())
-def test_a_run_whose_projection_is_worse_than_no_feature_ends_at_the_intercept_or_below(solver):
-    # two columns that only together tell the classes apart: one alone is worse than nothing
-    rng = np.random.default_rng(0)
-    hidden, noise = rng.choice([-1.0, 1.0], 60), 30 * rng.standard_normal(60)
-    X = np.column_stack([hidden + noise, noise])
-    problem = ArrayProblem(DenseDesign(X), hidden, np.ones(60), 0.0)
-    (projected,) = solve(solver(ending="projection"), problem, [1])
-    (best,) = solve(solver(), problem, [1])
-    assert best.objective <= problem.best_constant()[1] < projected.objective
-    beta = np.append(best.dense_coef(), best.intercept)
-    assert best.objective == pytest.approx(problem.loss(beta), rel=1e-12)
+@pytest.mark.parametrize("start", ["univariate", "normal"])
+def test_a_path_starts_where_it_was_told_to_and_then_from_the_last_projection(start):
+    problem = make_problem(20, 6)
+    solver = SD(start=start, trace="steps", ending="projection", max_outer=2)
+    larger, smaller = solve(solver, problem, [4, 2], np.random.default_rng(3))
+    normal = np.random.default_rng(3).standard_normal(7)
+    first = univariate_start(problem) if start == "univariate" else normal
+    for found, k, beta in ((larger, 4, first), (smaller, 2, beta_of(larger, problem))):
+        expected = of_one(replace(problem, k=k)).objective(beta[None], 1.0)
+        assert found.trace[0].steps[0].objective == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_lowest_of_projection_refit_and_intercept_is_returned():
+    problem = make_problem(40, 6, 3)
+    (projected,) = solve(SD(ending="projection", max_outer=2), problem)
+    support, alone = projected.support, bare_solution(problem, Status.CONVERGED)
+    best = best_ending(problem, projected, alone, support, None)
+    assert best.ending is Ending.REFIT
+    last = best_ending(problem, projected, replace(alone, objective=-1.0), support, None)
+    assert (last.ending, len(last.support), last.intercept) == (Ending.INTERCEPT, 0, alone.intercept)
+    assert (last.objective, last.trace) == (-1.0, projected.trace)
+    assert best_ending(problem, low := replace(projected, objective=-1.0), alone, support, None) is low
+    broken = replace(projected, coef=projected.coef * np.nan, objective=np.nan)
+    again = best_ending(problem, broken, alone, support, np.sign(best.dense_coef()))
+    np.testing.assert_allclose(again.coef, best.coef, rtol=1e-7)
+    signs = -np.sign(best.dense_coef())
+    held = best_ending(problem, replace(projected, objective=1.0), alone, support, signs)
+    assert (held.dense_coef() * signs >= 0).all()
 
 
 @pytest.mark.parametrize("solver", SOLVERS.values())
@@ -137,17 +142,28 @@ def test_rhos_are_used_as_given():
 
 
 @pytest.mark.parametrize(
-    ("knobs", "message"),
+    ("option", "least", "refused", "expected"),
     [
-        ({"rhos": []}, r"rhos=\[\] .* Use a sequence of penalties > 0, such as \[1, 10, 100\], or None"),
-        ({"rhos": [1, -2]}, r"rhos=\[1, -2\]"),
-        ({"rhos": 3.0}, r"rhos=3.0"),
-        ({"trace": "all"}, r"trace='all' .* Use 'outer' or 'steps'"),
+        ("rho_start", 1e-9, 0.0, "an initial penalty > 0"),
+        ("rho_growth", 1.001, 1.0, "a growth factor > 1"),
+        ("max_outer", 1, 0, "a number of penalties, an integer >= 1"),
+        ("max_inner", 1, 0, "a number of steps, an integer >= 1"),
+        *((name, 0.0, -1e-9, "a number >= 0 to compare squared") for name in ("gtol", "dtol", "rtol")),
+        ("delay", 0, -1, "a number of steps, an integer >= 0"),
+        ("rhos", None, [], r"a sequence of penalties > 0, such as \[1, 10, 100\], or None"),
+        ("rhos", [1], [1, -2], "a sequence"),
+        ("rhos", (1e-9, 3), 3.0, "a sequence"),
+        ("rhos", np.ones(2), np.ones((1, 2)), "a sequence"),
+        ("polish", True, 1, "True or False"),
+        ("trace", "steps", "all", "'outer' or 'steps'"),
+        ("start", "normal", None, "'univariate' or 'normal'"),
+        ("ending", "projection", "steps", "'best' or 'projection'"),
     ],
 )
-def test_a_schedule_or_trace_that_makes_no_sense_is_refused(knobs, message):
-    with pytest.raises(ValueError, match=message):
-        MM(**knobs).check()
+def test_an_option_may_have_the_least_value_that_makes_sense_and_none_below(option, least, refused, expected):
+    SD(**{option: least}).check()
+    with pytest.raises(ValueError, match=rf"^{option}=.* is not valid for SD\. Use {expected}"):
+        SD(**{option: refused}).check()
 
 
 def test_a_stalled_fit_warns_once_for_all_its_classifiers_and_not_for_every_fold():
@@ -169,20 +185,32 @@ def test_soundness_is_judged_by_what_the_projection_cost():
     def ended(status, cost):
         return Solution(np.arange(1), np.ones(1), 0.0, 3, 0.1, cost, status, 1)
 
-    assert ended(Status.STALLED, 0.009).is_sound
-    assert not ended(Status.STALLED, 0.02).is_sound
+    assert ended(Status.STALLED, 0.01).is_sound
+    assert not ended(Status.STALLED, 0.0101).is_sound
     assert not ended(Status.EXHAUSTED, 0.0).is_sound
     assert ended(Status.CONVERGED, 0.5).is_sound
 
 
-@pytest.mark.parametrize("unit", [2.0**30, 2.0**-30])
-def test_another_unit_is_another_ridge(unit):
-    """lam |w|^2 stays the same where coefficients are `unit` times as large and lam is over `unit`^2."""
-    problem = make_problem(20, 4, 2, lam=0.3)
-    large = replace(problem, design=DenseDesign(problem.design.X * unit), lam=0.3 * unit**2)
-    solutions = [solve(SD(ending="projection"), each)[0] for each in (large, problem)]
-    np.testing.assert_allclose(solutions[0].coef * unit, solutions[1].coef, rtol=1e-6)
-    np.testing.assert_allclose(solutions[0].objective, solutions[1].objective, rtol=1e-6)
+def test_columns_of_extreme_size_are_divided_by_powers_of_two_and_ridges_by_their_squares():
+    problems = make_problems(2, alike=True)
+    for unit in (1e-5, 1e5):
+        usual = [replace(p, design=DenseDesign(p.design.X * unit)) for p in problems]
+        assert rescale(usual) == (1.0, usual)
+    for unit, lams in ((3e9, [0.01, 0.02]), (3e-9, [0.01, 0.02]), (1e-30, None)):
+        given = [replace(p, design=DenseDesign(p.design.X * unit)) for p in problems]
+        scale, scaled = rescale([replace(p, design=given[0].design) for p in given])
+        assert np.log2(scale) % 1 == 0
+        assert 0.7 < typical_entry(scaled[0]) < 1.42
+        assert scaled[0].design is scaled[1].design
+        np.testing.assert_array_equal(scaled[0].design.X * scale, given[0].design.X)
+        ridges = np.array([p.lam for p in scaled])
+        np.testing.assert_array_equal(ridges * scale**2 if lams else ridges, lams or [1e30, 1e30])
+    wide = DenseDesign(problems[0].design.X * np.where(np.arange(8) == 3, 1e60, 1.0))
+    scale, both = rescale([replace(problems[0], design=wide), problems[1]])
+    assert np.flatnonzero(scale != 1.0).tolist() == [3]
+    np.testing.assert_array_equal(both[0].design.X * scale, wide.X)
+    np.testing.assert_array_equal(both[1].design.X * scale, problems[1].design.X)
+    assert [one.lam for one in both] == [0.01, 0.02]
 
 
 def test_polishing_counts_both_searches():
@@ -197,11 +225,10 @@ def test_polishing_counts_both_searches():
 
 def test_where_nothing_is_annealed_the_tolerance_follows_the_ridge():
     problem = make_problem(20, 5, 5, lam=0.01)
-    tolerances = [
-        MM(gtol=1e-6)._gtol(of_one(each))
-        for each in (problem, replace(problem, k=4), replace(problem, lam=0.0))
-    ]
-    assert tolerances == pytest.approx([1e-6 * 0.01 / 5, 1e-6, 1e-6])
+    cases = {}, {"k": 4}, {"lam": 0.0}, {"lam": 50.0}, {"lam": 1e-9}
+    tolerances = [MM(gtol=1e-6)._gtol(of_one(replace(problem, **case))) for case in cases]
+    tolerances.append(MM()._gtol(PenalisedProblem.of(make_problems(), COLUMNS, 8)))  # the least ridge is .01
+    assert tolerances == pytest.approx([2e-9, 1e-6, 1e-6, 1e-6, 1e-14, 2e-9], rel=1e-12, abs=0)
 
 
 def beta_of(solution, problem):
@@ -213,34 +240,18 @@ def used_units(solutions, units):
     return [j for j in range(units.n_units) if used[units.columns_of(np.array([j]))].any()]
 
 
-CASES = {
-    "columns": ({}, COLUMNS, 3),
-    "one design": ({"alike": True}, COLUMNS, 3),
-    "groups": ({}, make_units([3, 1, 2, 2]), 2),
-    "always in": ({}, make_units([1] * 8, fixed=[2, 5]), 3),
-    "signs": ({}, make_units([1] * 8, signs=SIGNS), 3),
-    "never in": ({}, make_units([2, 2, 1], 8), 2),
-    "one problem": ({"n_problems": 1}, make_units([3, 1, 2, 2]), 2),
-    "no intercept": ({"fit_intercept": False}, COLUMNS, 3),
-    "no ridge": ({"lam": 0.0}, COLUMNS, 3),
-    "k = p": ({}, COLUMNS, 8),
-    "wide": ({"n_features": 60, "n_samples": 20}, make_units([1] * 60), 5),
-}
-
-
 @pytest.mark.parametrize(("solver", "ending"), [(MM, "best"), (SD, "best"), (SD, "projection")])
-@pytest.mark.parametrize("name", CASES)
-def test_the_problems_share_at_most_k_units_and_their_objectives_are_true(solver, name, ending):
-    options, units, k = CASES[name]
-    problems = make_problems(**options)
-    (solutions,) = solve_together(solver(ending=ending), problems, units, [k])
-    assert len(used_units(solutions, units)) <= k
+@pytest.mark.parametrize("shared", SHARED.values(), ids=SHARED)
+def test_the_problems_share_at_most_k_units_and_their_objectives_are_true(solver, shared, ending):
+    problems, units = shared.problems, shared.units
+    (solutions,) = solve_together(solver(ending=ending), problems, units, [shared.k])
+    assert len(used_units(solutions, units)) <= shared.k
     for solution, problem in zip(solutions, problems, strict=True):
         assert solution.n_features == problem.design.n_features
         assert np.count_nonzero(solution.dense_coef()) == len(solution.support)
         assert not np.any(solution.dense_coef() * units.signs < 0)
         assert np.isin(solution.support, units.columns).all()
-        np.testing.assert_allclose(solution.objective, problem.loss(beta_of(solution, problem)), rtol=1e-10)
+        assert solution.objective == pytest.approx(problem.loss(beta_of(solution, problem)), rel=1e-10)
         if ending == "best":
             assert solution.objective <= problem.best_constant()[1]
 
@@ -269,18 +280,6 @@ def test_columns_of_no_unit_are_as_if_they_were_not_there(solver):
         np.testing.assert_array_equal(one.coef, other.coef)
 
 
-@pytest.mark.parametrize(
-    "solver", [MM(gtol=1e-14, ending="projection"), SD(gtol=1e-14, ending="projection"), Exchange()]
-)
-def test_copies_of_a_problem_choose_what_it_chooses_alone(solver):
-    (problem,) = make_problems(1)
-    ((alone,),) = solve_together(solver, [problem], COLUMNS, [3])
-    (copies,) = solve_together(solver, [problem] * 3, COLUMNS, [3])
-    for copy in copies:
-        np.testing.assert_array_equal(copy.support, alone.support)
-        np.testing.assert_allclose(copy.coef, alone.coef, rtol=1e-7 if isinstance(solver, Exchange) else 1e-2)
-
-
 @pytest.mark.parametrize("solver", SOLVERS.values())
 def test_a_grid_is_one_path_for_each_C(solver):
     problems, ks = make_problems(2), [4, 2]
@@ -300,12 +299,13 @@ def test_a_grid_is_one_path_for_each_C(solver):
 
 def test_without_units_and_beside_a_hopeless_ridge_the_intercepts_are_left():
     problems = make_problems()
-    hopeless = [replace(m, lam=1e101) for m in problems]
+    hopeless = [replace(problems[0], lam=1e101), *problems[1:]]
     projected = solve_together(SD(ending="projection"), problems, COLUMNS, [0])
     ended = [solve_together(SD(), *rest) for rest in ((problems, COLUMNS, [0]), (hopeless, COLUMNS, [3]))]
     for found in (projected, *ended):
         for solution, problem in zip(found[0], problems, strict=True):
             assert len(solution.support) == 0
             assert solution.status is Status.CONVERGED
+            assert (solution.n_iter, solution.projection_cost, solution.trace) == (0, 0.0, ())
             assert solution.intercept == pytest.approx(problem.mean_label())
             assert solution.objective == pytest.approx(problem.best_constant()[1])

@@ -1,6 +1,7 @@
 """Supports too large for a Gram matrix: refits by systems in the active rows, and by products with X."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from penalised_problems import make_problem, make_problems, make_units
 from search_problems import fold, lowest_by_lbfgs, make_case, quadratic_minimum
 
 from kmargin.core.problem import Problem
-from kmargin.solvers.refit.large import DualFit, ProductFit, conjugate_direction
+from kmargin.solvers.refit.large import DualFit, ProductFit, conjugate_direction, take_step
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.search.large_supports import LargeSupport
 from kmargin.solvers.search.swap_search import Candidate
@@ -87,18 +88,44 @@ def test_scores_by_products_are_conservative(fit_intercept):
     problem = make_problem(40, 70, lam=0.02, fit_intercept=fit_intercept)
     fit = start_of("products", problem, np.arange(60)).minimised(1e-14)
     dual = start_of("active rows", problem, np.arange(60)).minimised(1e-14)
-    lose, take = np.arange(60), np.arange(60, 70)
+    lose, take = np.arange(60), np.arange(69, 59, -1)
     (drop, gain), (least, most) = fit.scores(lose, take), dual.scores(lose, take)
     assert (drop >= least * (1 - 1e-6)).all()
     assert (gain <= most * (1 + 1e-6)).all()
-    A, _, _ = fold(problem, fit.columns)
+    A, _, _ = fold(problem, np.arange(70))
     active = fit.residual > 0
     intercept = A[active, -1] if fit_intercept else np.zeros(active.sum())
-    for place in (0, 7):  # the intercept is refitted
-        moved = A[active, place] - intercept * (A[active, place] @ intercept) / max(
-            intercept @ intercept, 1e-300
+    for column in (0, 7, 60, 64):  # the intercept is refitted
+        given = A[active, column]
+        moved = given - intercept * (given @ intercept) / max(intercept @ intercept, 1e-300)
+        curvature = moved @ moved + problem.lam
+        if column < 60:
+            assert drop[column] == pytest.approx(0.5 * fit.v[column] ** 2 * curvature, rel=1e-6)
+        else:
+            slope = given @ fit.residual[active]
+            assert gain[69 - column] == pytest.approx(0.5 * slope**2 / curvature, rel=1e-6)
+
+
+def test_a_step_is_full_if_the_objective_falls_enough_else_exact_and_none_if_too_little_is_to_gain(rng):
+    lengths = []
+    for _ in range(40):
+        ridge, (w, d), (residual, delta) = rng.random(5), *map(rng.standard_normal, ((2, 5), (2, 20)))
+        slope = ridge @ (w * d) - delta @ np.maximum(residual, 0)
+        d, delta, slope = -np.sign(slope) * d, -np.sign(slope) * delta, -abs(slope)
+        step = partial(take_step, ridge, w, d, residual, delta)
+        t, value = step(0.5 * np.sum(np.maximum(residual, 0) ** 2) + 0.5 * ridge @ w**2, np.inf, 1e-12)
+        at, less, more, full, none = (
+            0.5 * np.sum(np.maximum(residual - s * delta, 0) ** 2) + 0.5 * ridge @ (w + s * d) ** 2
+            for s in (t, 0.999 * t, 1.001 * t, 1.0, 0.0)
         )
-        assert drop[place] == pytest.approx(0.5 * fit.v[place] ** 2 * (moved @ moved + problem.lam), rel=1e-6)
+        assert value == pytest.approx(at, rel=1e-12)
+        assert t == 1.0 if full <= none + 0.1 * slope else at <= min(less, more)
+        lengths.append(t)
+        for relative, shift in ((0.501, np.inf), (1e-12, -1e-9)):  # too little to gain
+            assert step(none, none + slope + shift, -relative * slope / none) == (0.0, none)
+        for relative, shift in ((0.499, np.inf), (1e-12, 1e-9)):
+            assert step(none, none + slope + shift, -relative * slope / none) == (t, pytest.approx(value))
+    assert {t == 1.0 for t in lengths} == {True, False}
 
 
 def test_without_active_rows_the_newton_step_goes_to_zero_coefficients():
@@ -133,6 +160,7 @@ def test_a_search_of_several_problems_ends_at_the_minima_on_their_common_units(k
         for value, one in zip(found.values, problem.binary, strict=True):
             assert value == pytest.approx(lowest_by_lbfgs(one, columns), rel=1e-5)
         assert not found.all_tried
+        assert search.n_newton == sum(fit.n_newton for fit in search.fits) > 0
         search.exchange(np.array([[3, 0]]), search.outside()[None, :2], np.inf, np.nan)
 
 
@@ -145,6 +173,31 @@ def test_an_exchange_that_fails_leaves_the_fits_as_they_were(kind):
     assert all(one is other for one, other in zip(fits, search.fits, strict=True))
     np.testing.assert_array_equal(search.support, support)
     assert search.value == value
+    lose, take = np.divmod(np.arange(36), 6)
+    assert search.exchange(lose[:, None], take[:, None] + 6, np.inf, np.inf)
+    assert search.value < value
+    back = np.setdiff1d(support, search.support)
+    assert not search.exchange(np.array([[5]]), back[None], np.inf, np.inf)
+    assert search.exchange(np.array([[5]]), back[None], np.inf, np.nan)
+    assert search.value == pytest.approx(value, rel=1e-6)
+    search.resize(12)
+    assert search.result().all_tried
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_of_least_effect_and_of_largest_gain_are_scored_at_most_64_of_each_where_it_is_expensive(kind):
+    problem = make_case([2, 1] * 70, n_samples=25, lam=0.5)
+    search, units = make_search(problem, kind, range(70)), problem.units
+    search.resize(70)
+    inside, outside = units.columns_of(search.support), search.outside()
+    gains, effects = np.zeros((2, 210))
+    for rows, fit in zip(search.array_rows, search.fits, strict=True):
+        gains += rows.descent(fit.residual) ** 2 / (rows.variance + fit.lam)
+        effects[inside] += fit.u[:-1] ** 2 * rows.variance[inside]
+    n = 64 if kind == "active rows" else 70
+    np.testing.assert_array_equal(outside, 70 + np.argsort(-units.total(gains)[70:])[:n])
+    least = np.argsort(units.total(effects)[search.support])[:n]
+    np.testing.assert_array_equal(np.flatnonzero(search.score(outside).drop < np.inf), np.sort(least))
 
 
 @pytest.mark.parametrize("kind", KINDS)

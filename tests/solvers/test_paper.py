@@ -27,33 +27,6 @@ def test_synthetic_two_features_are_found_and_one_is_not_enough(solver, seed):
     assert accuracy[500] < 0.85
 
 
-def test_synthetic_has_the_covariance_it_says():
-    X, y, coef = make_synthetic(200_000, 5, random_state=0, return_coef=True)
-    covariance = np.cov(X.T)
-    np.testing.assert_allclose(np.diag(covariance), [1, 3, 2, 2, 2], rtol=0.02)
-    np.testing.assert_allclose(covariance[0, 1], 0.9, rtol=0.03)
-    assert np.abs(np.triu(covariance, 1)[:, 2:]).max() < 0.03
-    np.testing.assert_array_equal(y, np.sign(X @ coef))
-
-
-def test_hyperplane_has_the_effects_it_says():
-    X, y, coef = make_sparse_hyperplane(300, 80, 20, random_state=1, return_coef=True)
-    effects = np.abs(coef[coef != 0])
-    assert len(effects) == 20
-    assert effects.min() >= 2
-    assert effects.max() <= 10
-    assert (coef < 0).any()
-    np.testing.assert_array_equal(y, np.sign(X @ coef))
-
-
-def test_spirals_have_the_sizes_and_radii_they_say():
-    X, y = make_spiral(noise=(0, 0, 0), random_state=0)
-    assert list(np.bincount(y)) == [600, 300, 100]
-    radius = np.hypot(*(X - [-3.5, 3.5]).T)
-    assert radius.max() < 7
-    np.testing.assert_allclose(radius.min(), 7 / 6, rtol=1e-9)  # the last point of each arm
-
-
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [

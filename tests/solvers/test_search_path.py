@@ -9,14 +9,15 @@ import scipy.sparse as sp
 from penalised_problems import make_problem, make_units
 from search_problems import CASES, GROUPS, in_blocks, lowest_of_all, make_case, make_search
 
-from kmargin import Exchange, Regime, SparseSVC, Status
+from kmargin import MM, SD, Ending, Exchange, Regime, Solver, SparseSVC, Status
 from kmargin.core.problem import Problem
 from kmargin.core.units import Units
 from kmargin.data.design.dense import DenseDesign
 from kmargin.data.design.sparse import SparseDesign
-from kmargin.solvers.exchange import EFFORTS
+from kmargin.solvers.exchange import EFFORTS, refit_solution
 from kmargin.solvers.search import path
 from kmargin.solvers.search.working_set import interleave
+from kmargin.solvers.solver import bare_solution
 
 LESS = 1 - 1e-8
 
@@ -104,15 +105,9 @@ def test_the_best_of_all_supports_is_found_if_all_are_tried(name):
 SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["in memory", "in blocks"])
 @pytest.mark.parametrize(
-    ("options", "remote"),
-    [
-        ({"fixed": [3], "n_problems": 1}, False),
-        ({"fixed": [3], "n_problems": 1}, True),
-        ({"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}, False),
-        ({"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}, True),
-    ],
-    ids=["fixed", "fixed, in blocks", "groups, fixed, signs", "groups, fixed, signs, in blocks"],
+    "options", [{"fixed": [3], "n_problems": 1}, {"sizes": GROUPS, "signs": SIGNS, "fixed": [1]}]
 )
 def test_no_swap_lowers_the_objective_of_a_swap_optimal_solution(options, remote, monkeypatch):
     for constant in ("ENUMERATION_FLOPS", "SWAP_FLOPS"):
@@ -149,16 +144,27 @@ def test_improving_never_raises_the_sum_of_the_objectives(rng):
     assert total(better) < total(coefs)
     assert len(used_units(problem, better)) <= 2
     assert 0 in used_units(problem, better)
+    assert {solution.ending for solution in better} == {Ending.SEARCH}
+    claimed, free = tuple(replace(solution, objective=-1.0) for solution in coefs), make_case(GROUPS)
+    assert Exchange().improve(problem, claimed) == claimed
+    assert Exchange().improve(problem.with_ridges([1e101] * 3), coefs) == tuple(coefs)
+    (bare,) = solve(free, [0])
+    assert Exchange().improve(free, bare) == bare
 
 
 def test_all_columns_with_their_copies_share_the_ridge():
     (one,) = make_case(n_problems=1).binary
     doubled = replace(one, design=DenseDesign(np.hstack([one.design.X, one.design.X])))
     problem = Problem((doubled,), Units.of_columns(24).without_copies(np.arange(12, 24)))
-    ((every,), (twelve,)) = solve(problem, [24, 12])
+    ((every,), (most,), (twelve,)) = solve(problem, [24, 23, 12])
     np.testing.assert_allclose(every.dense_coef()[:12], every.dense_coef()[12:], rtol=1e-6)
-    assert every.objective < twelve.objective
-    assert twelve.support.max() < 12
+    assert every.objective < twelve.objective == most.objective
+    assert (every.status, every.n_iter > 0) == (Status.SWAP_OPTIMAL, True)
+    assert most.support.max() < 12
+    worst = bare_solution(doubled, Status.SETTLED)
+    assert refit_solution(doubled, every, worst).objective == pytest.approx(every.objective, rel=1e-9)
+    lowest = replace(worst, objective=0.0)
+    assert refit_solution(doubled, every, lowest) is lowest
     ((some,),) = solve(problem, [3])
     assert some.status is Status.SETTLED  # a second copy would share the ridge of the first
 
@@ -202,10 +208,22 @@ def test_every_regime_ends_at_the_minimum_on_its_support(shape):
 
 def test_a_strong_ridge_leaves_only_the_intercepts():
     problem = make_case()
-    (solutions,) = solve(problem, [3], [[1e101] * 3])
-    for solution, one in zip(solutions, problem.binary, strict=True):
+    ended = *solve(problem, [3], [[1e101] * 3]), *solve(problem, [0])
+    for solution, one in zip(sum(ended, ()), problem.binary * 2, strict=True):
         assert len(solution.support) == 0
         assert solution.intercept == pytest.approx(one.mean_label())
+        assert (solution.status, solution.ending) == (Status.SWAP_OPTIMAL, Ending.INTERCEPT)
+        assert (solution.regime, solution.n_iter, solution.projection_cost) == (Regime.INTERCEPT, 0, 0.0)
+    ((bare, *others),) = solve(problem, [3], [[1e101, 0.01, 0.01]])
+    assert np.abs(bare.coef).max(initial=0.0) < 1e-50
+    assert all(len(solution.support) == 3 for solution in others)
+
+
+def test_a_fit_is_told_what_its_solver_needs_and_promises():
+    names = "wants_blas_threads", "takes_sparse", "is_monotone", "skips_repeats"
+    told = [[getattr(solver, name) for name in names] for solver in (Solver, SD, MM, Exchange)]
+    assert told == [[True, True, False, False]] * 2 + [[True, False, False, False], [False, True, True, True]]
+    assert (solver := SD()).in_folds() is solver
 
 
 def test_wide_groups_are_searched_without_a_ridge_and_ridges_may_rise():

@@ -63,20 +63,6 @@ def test_a_refit_with_signs_is_the_bounded_minimum(lam, fit_intercept, form, rng
         assert objective == pytest.approx(lowest_by_lbfgs(problem, np.arange(8), SIGNS), rel=1e-8)
 
 
-def test_signs_of_the_minimum_change_nothing_and_opposite_signs_leave_the_intercept():
-    (problem,) = make_problems(1)
-    support = np.array([1, 4, 6])
-    coef, _, objective, _ = refit(problem, support)
-    for signs in (np.zeros(3), np.sign(coef)):
-        same = refit(problem, support, signs=signs)
-        np.testing.assert_allclose(same[0], coef, atol=1e-9)
-        assert same[2] == pytest.approx(objective, rel=1e-12)
-    (single,) = refit(problem, support[:1])[:1]
-    left = refit(problem, support[:1], signs=-np.sign(single))
-    assert left[0] == 0.0
-    assert left[1] == pytest.approx(problem.mean_label())
-
-
 few_numbers = hnp.arrays(np.float64, (7, 3), elements=st.integers(-2, 2).map(float))
 
 

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from search_problems import CASES, fold, lowest_of_all, make_case, make_search
+from penalised_problems import make_problem
+from search_problems import CASES, fold, in_blocks, lowest_by_lbfgs, lowest_of_all, make_case, make_search
 
+from kmargin.data.blocks import sums
 from kmargin.solvers.refit import newton
 from kmargin.solvers.search import panels, remote_panels
+from kmargin.solvers.search.remote_panels import RemoteColumns, newton_by_sums
 
 SIGNS = np.array([1, -1, 0, 1, -1, 1, 0, -1, 1, 1, -1, 0])
 WITH_SIGNS = {
@@ -90,29 +93,47 @@ def test_a_trial_that_reaches_the_step_limit_is_reported_as_uncertain(monkeypatc
     np.testing.assert_array_equal(support, search.support)
 
 
+@pytest.mark.parametrize("signs", [None, np.array([1.0, -1, 0, 1, -1, -1, 0])], ids=["free", "signs"])
+@pytest.mark.parametrize("lam", [0.02, 0.0])
+@pytest.mark.parametrize(("seed", "spread"), [(0, 0.0), (4, 3.0), (6, 2.0)])
+def test_both_newton_methods_take_the_same_steps_to_the_minimum(seed, spread, lam, signs):
+    problem, idx = make_problem(40, 6, lam=lam, seed=seed), np.arange(7)
+    problem.design.X[:] *= np.exp(spread * np.random.default_rng(seed).standard_normal((40, 1)))
+    A, c, ridge = fold(problem, idx[:-1])
+    panel, held = np.vstack([A.T, c]), in_blocks(problem).design.panel(idx[:-1], 6)
+    tag = tuple(tag for _, tag in held.ask(sums.full_gram, None, None))
+    lbfgs = np.inf if spread else lowest_by_lbfgs(problem, idx[:-1], None if signs is None else signs[:-1])
+    lowest, n_steps = 0.5, []
+    for factor in (np.inf, 1.2, 1.05, 1.01, 1.001, 0.5):
+        (here, there), active, residual = np.full((2, 7), 0.5), np.ones(40, np.bool_), np.empty(40)
+        work = np.empty(40), np.arange(40), np.empty(40), active.copy(), factor * lowest, 1e-12
+        ends = (
+            newton.newton(panel, 0, panel @ panel.T, ridge, idx, here, signs, active, residual, *work),
+            newton_by_sums(RemoteColumns(held, idx), panel @ panel.T, tag, ridge, there, signs, *work[-2:]),
+        )
+        n_steps.append(ends[0][1])
+        assert ends[1] == (pytest.approx(ends[0][0], rel=1e-8), n_steps[-1])
+        np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(residual, c - A @ here, atol=1e-12)
+        np.testing.assert_array_equal(active, residual > 0)
+        value = 0.5 * np.sum(np.maximum(residual, 0) ** 2) + 0.5 * ridge @ here**2
+        assert ends[0][0] == pytest.approx(value, rel=1e-12)
+        lowest = min(lowest, value)
+    assert (n_steps[0] > n_steps[-1], lowest <= lbfgs * (1 + 1e-9)) == (True, True)
+
+
 @pytest.mark.parametrize("first", [0, 5])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
-def test_an_updated_gram_matrix_equals_a_recomputed_one(rng, first, share):
-    panel, idx = rng.standard_normal((9, 40 + first)), np.array([3, 0, 7, 8, 2])
-    active = rng.random(40) < 0.5
+@pytest.mark.parametrize("idx", [np.array([3, 0, 7, 8, 2]), np.array([1, 8, 0, 4]), np.array([6])], ids=len)
+def test_an_updated_gram_matrix_equals_a_recomputed_one(rng, first, share, idx):
+    panel, active = rng.standard_normal((9, 40 + first)), rng.random(40) < 0.5
     now = active ^ (rng.random(40) < share)
-    part = panel[idx, first:]
+    part, expected = panel[idx, first:], np.count_nonzero(active != now)
     H = np.triu(part[:, active] @ part[:, active].T)
     n_changed = newton.update_gram(panel, first, idx, active, now, np.empty(40, np.int64), np.empty(40), H)
     np.testing.assert_array_equal(active, now)
-    assert n_changed >= (share > 0.02)
+    assert n_changed == expected
     np.testing.assert_allclose(np.triu(H), np.triu(part[:, now] @ part[:, now].T), atol=1e-12)
-
-
-def test_the_derivative_along_the_line_vanishes_at_the_exact_step(rng):
-    for _ in range(50):
-        residual, delta = rng.standard_normal(15), rng.standard_normal(15)
-        curvature = float(rng.choice([0.0, 0.5]))
-        slope = float(np.maximum(residual, 0) @ delta) - abs(rng.standard_normal())  # downhill at first
-        t = newton.exact_step(residual, delta, slope, curvature)
-        at = slope + t * curvature - np.maximum(residual - t * delta, 0) @ delta
-        if t < 1e6:
-            assert abs(at) <= 1e-9 * (1 + abs(slope))
 
 
 # Rows in blocks
