@@ -102,7 +102,8 @@ class Classifiers:
     def describe(self, solutions: Sequence[Solution]) -> dict[str, float]:
         """Return columns of `rows.csv` on convergence and training, for one solution per binary problem.
 
-        Iterations are summed. Rows that are support vectors of any problem are counted. The rest are means.
+        Iterations are summed. Rows that are support vectors of any problem are counted. The rest are means;
+        `stalled` is the share of solutions of MM or SD that ended before their distance to S_k was small.
         """
         path = self.blueprint.path([self.designs], self.samples, [tuple(solutions)], [0])
         self.decide = path.machines(0)
@@ -117,7 +118,7 @@ class Classifiers:
         ends = [s.trace[-1] if s.trace else None for s in solutions]
         both = list(zip(ends, solutions, strict=True))
         means: dict[str, Sequence[float]] = {
-            "stalled": [s.status is Status.STALLED for s in solutions],
+            "stalled": [s.status in (Status.STALLED, Status.EXHAUSTED) for s in solutions],
             "objective": [end.objective if end else s.objective for end, s in both],
             "gradient_sq": [end.gradient_sq if end else 0.0 for end in ends],
             # squared distance of the last iterate to S_k, divided by p - k + 1 as in the paper

@@ -54,7 +54,8 @@ def run(jobs: Sequence[Job], store: Store, settings: Settings, n_jobs: int, verb
 def run_job(job: Job, settings: Settings) -> tuple[Job, list[Row]]:
     """Run the fits of a job on one core; return the job with a row of results for each fit."""
     with warnings.catch_warnings(), one_blas_thread:
-        warnings.simplefilter("ignore", ConvergenceWarning)  # stalled runs show in the column `stalled`
+        # the column `stalled` has the share of runs that ended early; it is empty in rows for Figure 2
+        warnings.simplefilter("ignore", ConvergenceWarning)
         warm_up(beginning(job), settings)
         return job, list(EXPERIMENTS[job.experiment].run(job, settings))
 
