@@ -1,8 +1,4 @@
-"""What each option of `kmargin fit`, `predict` and `path` does, against folds and machines made by hand.
-
-A program that ignores an option fails here: every result is that of the estimators given the same thing,
-and differs from the result without the option.
-"""
+"""Each option of `kmargin fit`, `predict` and `path` changes the result as it does in the estimators."""
 
 import io
 import re

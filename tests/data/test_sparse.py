@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 
-from kmargin import (
-    MM,
-    SD,
-    Exchange,
-    KernelSparseSVC,
-    KernelSparseSVCCV,
-    SparseSVC,
-    SparseSVCCV,
-)
+import kmargin
+from kmargin import MM, SD, Exchange, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, SparseSVCCV
 
 
 def make_text(n_samples=150, n_features=40, n_classes=2, density=0.2, seed=0):
@@ -65,6 +58,19 @@ def test_dense_and_sparse_give_the_same_machine(name):
     dense, sparse = fit_both(estimator, X, y)
     assert_same(dense, sparse)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
+    if name in ("default", "sd", "all"):
+        X = X.astype(np.float32)
+        dense, sparse = fit_both(estimator, X, y)
+        np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-5, atol=1e-6)
+        assert {sparse.coef_.dtype, sparse.decision_function(sp.csr_array(X)).dtype} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("shape", [(150, 40), (60, 400)])
+def test_paths_are_the_same(shape):
+    X, y = make_text(*shape)
+    dense, sparse = (kmargin.sparse_svm_path(A, y, [shape[1], 30, 10, 3, 1]) for A in (X, sp.csr_matrix(X)))
+    np.testing.assert_allclose(sparse.coefs, dense.coefs, atol=1e-8)
+    np.testing.assert_array_equal(dense.predict(X, 3), sparse.predict(sp.coo_array(X), 3))
 
 
 KERNELS = [KernelSparseSVC(k=6, kernel=kernel) for kernel in ("rbf", "poly", "linear")]
@@ -80,6 +86,12 @@ def test_kernel_machines_take_sparse_points(model):
     np.testing.assert_array_equal(sparse.support_, dense.support_)
     assert sp.issparse(sparse.support_vectors_)
     np.testing.assert_allclose(sparse.decision_function(sp.csr_array(X)), dense.decision_function(X))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused(value):
+    with pytest.raises(ValueError, match="Input X contains"):
+        SparseSVC().fit(sp.csr_array(np.where(np.eye(8), value, 0.0)), [0, 1] * 4)
 
 
 def test_a_sparse_kernel_matrix_is_refused():

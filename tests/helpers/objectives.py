@@ -2,9 +2,8 @@
 
     python tests/helpers/objectives.py  # stores what is reached now, and says how objectives have changed
 
-Newton steps, or the inner iterations of MM and SD, change with nearly every change of what is tried and in
-which order; they do not depend on the kernels of BLAS. After a change that is meant to be one the objectives
-may rise in single problems, but should not on average.
+Newton steps and inner iterations change with nearly every change of the search. Objectives may then rise in
+single problems, but should not on average.
 """
 
 import json

@@ -1,7 +1,5 @@
-"""No module but `core.squared_hinge` spells out the loss: the source is read, what looks like it is reported.
-
-Four things look like it: the positive part of anything, a residual compared with 0, a residual squared, and
-the residual 1 - y f of a decision value.
+"""No module but `core.squared_hinge` spells out the loss: no other takes the positive part of anything,
+compares a residual with 0, squares one, or has the residual 1 - y f of a decision value.
 """
 
 import ast

@@ -107,10 +107,7 @@ for loop in (compiled.descend_mm, compiled.descend_sd, panels.try_exchanges):
 
 
 def test_compiled_code_is_kept_on_disk():
-    """In the cache of this very package: what one process had to compile, if anything, the next one finds.
-
-    That an empty cache has nothing to be found is the next test's.
-    """
+    """In the cache of this very package: what one process had to compile, if anything, the next one finds."""
     found = []
     while len(found) < 2 and found[-1:] != [["1", "0"] * 3]:
         last = subprocess.run([sys.executable, "-c", FIT], capture_output=True, text=True, check=True)

@@ -1,7 +1,5 @@
 """Numbers, sentences and rows of tables of the report and of the command line, word for word.
-
-Terminals, pages, figures and CSV files show what is stored in `tests/stored/pages`. After an intended change
-run `python tests/helpers/pages.py`, and for `results/paper` also `python tests/helpers/pages.py paper`.
+What terminals, pages, figures and CSV files show is stored in `tests/stored/pages` (see `helpers/pages.py`).
 """
 
 from types import SimpleNamespace as Made

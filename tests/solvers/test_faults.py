@@ -1,6 +1,5 @@
 """Models of difficult numbers: true objectives, at the minimum on their support, or refused in a sentence.
-
-The seeds include those of problems in which errors were found.
+Some seeds are those of problems in which errors were found.
 """
 
 import dask.array as da
