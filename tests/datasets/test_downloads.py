@@ -12,16 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kmargin.datasets import (
-    CacheFolderError,
-    ChecksumError,
-    DamagedFileError,
-    DownloadError,
-    RemoteFile,
-    cache_folder,
-    download,
-    fetch,
-)
+from kmargin.datasets import RemoteFile, cache_folder, download, fetch
 
 CONTENT = b"1,2,3\n" * 20_000
 # pooch leaves the connection of a download that breaks off to the garbage collector
@@ -78,27 +69,14 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_file_is_downloaded_once_and_then_found_in_the_cache(server, cache):
-    path = fetch(server.file())
-    assert path == cache / "table.data"
-    assert path.read_bytes() == CONTENT
-    assert fetch(server.file()) == path
-    assert server.requests == ["/table.data"]
-
-
-@pytest.mark.parametrize(
-    ("platform", "variable", "inside"),
-    [
-        ("linux", "KMARGIN_DATA", ""),
-        ("linux", "XDG_CACHE_HOME", "kmargin"),
-        ("win32", "LOCALAPPDATA", "kmargin"),
-        ("darwin", "HOME", "Library/Caches/kmargin"),
-    ],
-)
-def test_the_cache_folder_is_that_of_KMARGIN_DATA_or_of_the_platform(
-    platform, variable, inside, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("KMARGIN_DATA", "")
+@pytest.mark.parametrize(("platform", "variable", "inside"), [
+    ("linux", "KMARGIN_DATA", ""), ("linux", "XDG_CACHE_HOME", "kmargin"),
+    ("linux", "HOME", ".cache/kmargin"), ("darwin", "HOME", "Library/Caches/kmargin"),
+    ("win32", "LOCALAPPDATA", "kmargin"), ("win32", "HOME", "AppData/Local/kmargin"),
+])  # fmt: skip
+def test_the_cache_is_in_KMARGIN_DATA_or_as_usual(platform, variable, inside, tmp_path, monkeypatch):
+    for name in ("KMARGIN_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, "")
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setenv(variable, str(tmp_path))
     assert cache_folder() == tmp_path / inside
@@ -106,52 +84,42 @@ def test_the_cache_folder_is_that_of_KMARGIN_DATA_or_of_the_platform(
     assert cache_folder() == Path.home() / "tables"
 
 
-def test_a_cached_file_is_read_without_network_pooch_or_writing(server, cache, monkeypatch):
+def test_a_cached_file_is_read_without_network_or_pooch_which_others_need(server, cache, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"table\.data needs pooch: pip install 'kmargin\[experiments\]'"):
+        fetch(server.file())
     cache.mkdir()
     (cache / "table.data").write_bytes(CONTENT)
-    monkeypatch.setitem(sys.modules, "pooch", None)
     before = cache.stat().st_mtime_ns
     assert fetch(server.file()) == cache / "table.data"
     assert (cache.stat().st_mtime_ns, os.listdir(cache), server.requests) == (before, ["table.data"], [])
 
 
-def test_without_pooch_a_download_says_what_to_install(server, cache, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"table\.data needs pooch: pip install 'kmargin\[experiments\]'"):
-        fetch(server.file())
-
-
-@pytest.mark.parametrize(
-    ("faults", "url", "problem", "n_requests"),
-    [
-        ({"status": 404}, None, "404 Client Error: Not Found", 3),
-        ({"n_sent": 70_000}, None, "IncompleteRead(70000 bytes read", 3),
-        ({}, "nowhere", "Invalid URL", 0),
-        ({}, "http://127.0.0.1:{closed}/table.data", "refused", 0),
-    ],
-)
-def test_a_failed_download_names_the_problem_and_the_place_for_the_file_and_leaves_nothing(
-    server, cache, faults, url, problem, n_requests
-):
+@pytest.mark.parametrize(("faults", "url", "problem", "n_requests"), [
+    ({"status": 404}, None, "404 Client Error: Not Found", 3), ({}, "nowhere", "Invalid URL", 0),
+    ({"n_sent": 70_000}, None, "IncompleteRead(70000 bytes read", 3),
+    ({}, "http://127.0.0.1:{closed}/table.data", "refused", 0),
+])  # fmt: skip
+def test_failed_downloads_say_why_and_leave_nothing(server, cache, faults, url, problem, n_requests):
     vars(server).update(faults)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # and does not listen
         url = server.file().url if url is None else url.format(closed=closed.getsockname()[1])
-        with pytest.raises(DownloadError) as caught:
+        with pytest.raises(download.DownloadError) as caught:
             fetch(replace(server.file(), url=url))
-    message = str(caught.value)
+    message, path = str(caught.value), cache / "table.data"
     assert message.startswith(f"{url} could not be downloaded (")
-    assert problem in message
-    assert f"download it by hand and put it at {cache / 'table.data'}, or set KMARGIN_DATA" in message
+    remedy = f"download it by hand and put it at {path}, or set KMARGIN_DATA"
+    assert (problem in message, remedy in message) == (True, True)
     assert (len(server.requests), os.listdir(cache)) == (n_requests, [])
 
 
-@pytest.mark.parametrize("faults", [{"status": 503}, {"n_sent": 70_000}], ids=["busy", "breaks off"])
-def test_a_download_is_retried_after_a_temporary_failure(server, cache, faults):
-    vars(server).update(faults, n_failures=2)
-    assert fetch(server.file()).read_bytes() == CONTENT
-    assert len(server.requests) == 3
-    assert os.listdir(cache) == ["table.data"]
+@pytest.mark.parametrize("faults", [{"n_failures": 0}, {"status": 503}, {"n_sent": 70_000}])
+def test_a_file_is_downloaded_once_or_again_after_failures_and_then_cached(server, cache, faults):
+    vars(server).update({"n_failures": 2} | faults)
+    assert fetch(server.file()) == fetch(server.file()) == cache / "table.data"
+    assert ((cache / "table.data").read_bytes(), os.listdir(cache)) == (CONTENT, ["table.data"])
+    assert server.requests == ["/table.data"] * (server.n_failures + 1)
 
 
 def test_a_server_that_does_not_answer_causes_a_timeout(cache, monkeypatch):
@@ -160,14 +128,13 @@ def test_a_server_that_does_not_answer_causes_a_timeout(cache, monkeypatch):
     monkeypatch.setattr(download, "TIMEOUT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/table.data"
-        with pytest.raises(DownloadError, match=f"^{url} could not be downloaded .*timed out"):
+        with pytest.raises(download.DownloadError, match=f"^{url} could not be downloaded .*timed out"):
             fetch(RemoteFile("table.data", url, "0" * 64))
 
 
 def test_a_download_with_a_wrong_checksum_is_not_kept(server, cache):
-    file = server.file(content=b"something else")
-    with pytest.raises(ChecksumError) as caught:
-        fetch(file)
+    with pytest.raises(download.ChecksumError) as caught:
+        fetch(file := server.file(content=b"something else"))
     message = str(caught.value)
     assert message.startswith(f"{file.url} is not the recorded file, and was not kept")
     assert all(checksum in message for checksum in (file.sha256, hashlib.sha256(CONTENT).hexdigest()))
@@ -177,16 +144,15 @@ def test_a_download_with_a_wrong_checksum_is_not_kept(server, cache):
 
 def test_an_incomplete_file_in_the_cache_is_an_error_with_its_size_and_checksum(server, cache):
     cache.mkdir()
-    half = CONTENT[: len(CONTENT) // 2]
-    (cache / "table.data").write_bytes(half)
-    with pytest.raises(DamagedFileError) as caught:
-        fetch(server.file())
+    half, file, path = CONTENT[: len(CONTENT) // 2], server.file(), cache / "table.data"
+    path.write_bytes(half)
+    with pytest.raises(download.DamagedFileError) as caught:
+        fetch(file)
     sizes = f"has {len(half)} bytes with SHA-256 {hashlib.sha256(half).hexdigest()}"
-    original = f"{server.file().url} has {server.file().sha256}"
-    assert str(caught.value).startswith(f"{cache / 'table.data'} {sizes}, but {original}")
+    assert str(caught.value).startswith(f"{path} {sizes}, but {file.url} has {file.sha256}")
     assert "Delete it, and it will be downloaded again." in str(caught.value)
     assert server.requests == []
-    (cache / "table.data").unlink()
+    path.unlink()
     assert fetch(server.file()).read_bytes() == CONTENT
 
 
@@ -204,6 +170,6 @@ def test_a_cache_folder_that_cannot_be_made_or_written_or_read_is_an_error(serve
         ("", "other.data", r"other\.data cannot be read \(.+\)\. Make it readable"),
     ):
         monkeypatch.setenv("KMARGIN_DATA", str(tmp_path / inside))
-        with pytest.raises(CacheFolderError, match=message):
+        with pytest.raises(download.CacheFolderError, match=message):
             fetch(server.file(name))
     assert server.requests == []

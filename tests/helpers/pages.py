@@ -232,8 +232,9 @@ def show_displays(folder):
     with mpl.rc_context({"backend": "agg"}):
         search = kmargin.SparseSVCCV(ks=[1, 2, 4], Cs=[0.1], cv=3, standardize=True)
         chosen = search.fit(iris.data, iris.target)
-        two = kmargin.SparseSVC(k=2, C=0.1).fit(iris.data, iris.target == 1)
-        displays = [CoefficientDisplay.from_estimator(model) for model in (two, chosen)]
+        several = iris.target == 1, np.arange(150) // 40
+        models = [kmargin.SparseSVC(k=2, C=0.1).fit(iris.data, y) for y in several]
+        displays = [CoefficientDisplay.from_estimator(model) for model in (*models, chosen)]
         displays += [CoefficientDisplay("abcd", coefs[:n], kinds[:n]).plot() for n in (7, 9)]
         displays += [kind.from_estimator(chosen) for kind in (SparsityPathDisplay, CVScoreDisplay)]
         displays += [ConvergenceDisplay(traces[:n], kinds[:n], "mm", "a title").plot() for n in (1, 2)]

@@ -1,33 +1,42 @@
 """The numbers of the experiments, each recomputed, and the conclusions drawn from them."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.multiclass import OneVsOneClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from small_runs import TINY
 
-from kmargin import SD, SparseSVC
-from kmargin.datasets import load_iris
-from kmargin.paper import experiments, tables
+from kmargin import MM, SD, Exchange, KernelSparseSVC, SparseSVC
+from kmargin.datasets import load_iris, make_spiral
+from kmargin.paper import experiments, protocol, report, tables
 from kmargin.paper.experiments import Classifiers
 from kmargin.paper.protocol import DATASETS, QUICK, Fit, Job, Settings
 from kmargin.paper.report import Verdict
+from kmargin.paper.run import PARTS
 from kmargin.paper.store import KEYS
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_simulated_data_sets_differ_and_are_scored_on_new_rows():
-    draws = [experiments.draw_data(20, 60, draw, 0)[0] for draw in (0, 1)]
-    assert (draws[0] != draws[1]).all()
-    job = Job("recovery", "paper", "20x60", "exchange", (Fit(0, 0.9),))
-    (found,) = experiments.run_recovery(job, TINY)
-    X, y, _ = experiments.draw_data(20, 60, 0, TINY.seed)
-    model = SparseSVC(6, C=TINY.exchange_C).fit(X[:20], y[:20])
-    assert found["train"] == model.score(X[:20], y[:20])
-    assert found["test"] == model.score(X[20:], y[20:])
-    assert found["sparsity"] == pytest.approx(1 - len(model.support_) / 60)
+    draw = experiments.draw_data.__wrapped__
+    first, *others, again = (draw(20, 60, *seeds)[0] for seeds in ((0, 0), (1, 0), (0, 1), (0, 0)))
+    assert not any((first == other).any() for other in others)
+    assert (first == again).all()
+    X, y, coef = draw(20, 60, 1, TINY.seed)
+    assert (X.shape, (coef != 0).sum()) == ((1020, 60), 50)
+    for name, solver, C in (("exchange", Exchange(), 10.0), ("sd", SD(ending="projection"), np.inf)):
+        job = Job("recovery", "paper", "20x60", name, (Fit(1, 0.8), Fit(1, 0.9)))
+        for fit, k, found in zip(job.fits, (12, 6), experiments.run_recovery(job, TINY), strict=True):
+            model = SparseSVC(k, C=C, solver=solver).fit(X[:20], y[:20])
+            kept = model.support_
+            shares = {"fdr": np.mean(coef[kept] == 0), "for": np.mean(np.delete(coef, kept) != 0)}
+            shares |= {"train": model.score(X[:20], y[:20]), "test": model.score(X[20:], y[20:])}
+            shares |= {"kept": len(kept), "sparsity": 1 - len(kept) / 60, "iterations": model.n_iter_.sum()}
+            assert found == fit._asdict() | shares | {"seconds": found["seconds"]}
 
 
 def test_summaries_of_classifiers_are_means_and_sums():
@@ -35,90 +44,105 @@ def test_summaries_of_classifiers_are_means_and_sums():
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     classifiers = Classifiers("iris", X, y, np.inf, TINY)
     (solutions,) = classifiers.solve(SD(), [[2], [1], [1]])
-    described = classifiers.describe(solutions)
-    assert described["sparsity"] == pytest.approx(1 - np.mean([len(s.support) for s in solutions]) / 4)
-    distances = [s.trace[-1].distance_sq / (4 - len(s.support) + 1) for s in solutions]
-    assert described["distance_sq"] == pytest.approx(np.mean(distances))
+    described, ends = classifiers.describe(solutions), [s.trace[-1] for s in solutions]
+    sizes = np.array([len(s.support) for s in solutions])
+    means = {"kept": sizes, "sparsity": 1 - sizes / 4, "objective": [end.objective for end in ends]}
+    means["gradient_sq"] = [end.gradient_sq for end in ends]
+    means["distance_sq"] = [end.distance_sq for end in ends] / (4 - sizes + 1)
+    for name, values in means.items():
+        assert described[name] == pytest.approx(np.mean(values)), name
     assert described["iterations"] == sum(s.n_iter for s in solutions)
-    assert described["objective"] == pytest.approx(np.mean([s.trace[-1].objective for s in solutions]))
+    ((exhausted, *_),) = classifiers.solve(SD(max_outer=2), [[2], [1], [1]])
+    swapped = classifiers.improve([1] * 3, [np.random.default_rng(0)] * 3)
+    mixed = [exhausted, solutions[1], swapped[2]]
+    assert [s.status.name for s in mixed] == ["EXHAUSTED", "STALLED", "SWAP_OPTIMAL"]
+    assert classifiers.describe(mixed)["stalled"] == pytest.approx(2 / 3)
     short, losses = np.zeros(len(y), dtype=bool), []
     for (first, second), s in zip(combinations(np.unique(y), 2), solutions, strict=True):
         rows = np.flatnonzero((y == first) | (y == second))
         margins = np.where(y == second, 1, -1) * (X @ s.dense_coef() + s.intercept)
         short[rows[margins[rows] < 1]] = True
         losses.append(np.mean(np.maximum(0, 1 - margins[rows]) ** 2) / 2)
-    assert described["support_vectors"] == short.sum()
-    assert described["loss"] == pytest.approx(np.mean(losses))
+    assert (described["support_vectors"], described["loss"]) == (short.sum(), pytest.approx(np.mean(losses)))
 
 
-def test_liblinear_has_an_intercept_and_one_classifier_per_pair_in_the_shuffled_protocol():
-    paper = experiments.make_peer(Job("crossval", "paper", "iris", "l1r", ()), 0.5, TINY)
-    shuffled = experiments.make_peer(Job("crossval", "shuffled", "iris", "l2r", ()), 0.5, TINY)
-    assert isinstance(paper, LinearSVC)
-    assert (paper.fit_intercept, paper.penalty, paper.C) == (False, "l1", 0.5)
-    assert isinstance(shuffled, OneVsOneClassifier)
-    assert (shuffled.estimator.fit_intercept, shuffled.estimator.penalty) == (True, "l2")
+@pytest.mark.parametrize("name", ["paper", "shuffled"])
+@pytest.mark.parametrize("solver", ["l1r", "l2r", "svc"])
+def test_the_competitors_are_those_of_the_protocols_and_their_sparsities_are_means(name, solver):
+    how = {"penalty": solver[:2], "dual": False, "max_iter": 5000, "random_state": TINY.seed}
+    how["fit_intercept"] = name == "shuffled"
+    rows = protocol.fold(protocol.read("iris", name, TINY.seed), TINY, 1)
+    job = Job("crossval", name, "iris", solver, (Fit(1, 1.0), Fit(1, 0.01)))
+    ran = list(experiments.run_crossval(job, TINY))
+    for C, found in zip((1.0, 0.01), ran, strict=True):
+        model = SVC(C=C, gamma=TINY.gamma) if solver == "svc" else LinearSVC(C=C, **how)
+        model = OneVsOneClassifier(model) if name == "shuffled" and solver != "svc" else model
+        model.fit(rows.X[rows.train], rows.y[rows.train])
+        expected = {"replicate": 1, "parameter": C, "seconds": found["seconds"]}
+        for part in ("train", "validation", "test"):
+            expected[part] = model.score(rows.X[getattr(rows, part)], rows.y[getattr(rows, part)])
+        linear = [one.coef_ == 0 for one in getattr(model, "estimators_", [model]) if solver != "svc"]
+        expected["sparsity"] = np.mean(linear) if linear else 1 - len(model.support_) / len(rows.train)
+        assert found == pytest.approx(expected)
+    assert any(found["sparsity"] > 0 for found in ran) == (solver != "l2r")
 
 
-def test_the_observed_sparsity_is_a_mean_over_classifiers():
-    X, y = load_iris(return_X_y=True)
-    model = experiments.make_peer(Job("crossval", "shuffled", "iris", "l1r", ()), 0.01, TINY).fit(X, y)
-    shares = [np.mean(classifier.coef_ == 0) for classifier in model.estimators_]
-    assert len(set(shares)) > 1
-    assert experiments.observed_sparsity(model, 150) == pytest.approx(np.mean(shares))
+def test_points_of_each_pair_of_spirals_are_chosen_as_by_the_public_classifier():
+    X, y = make_spiral((20, 16, 12), random_state=0)
+    classifiers = Classifiers("spiral", X, y, 10.0, replace(TINY, gamma=2.0))
+    (solutions,) = classifiers.solve(Exchange(), [[4]] * 3)
+    sparsity = classifiers.describe(solutions)["sparsity"]
+    assert sparsity == pytest.approx(1 - np.mean([4 / 36, 4 / 32, 4 / 28]))
+    public = KernelSparseSVC(4, C=10.0, gamma=2.0, shared=False, solver=Exchange()).fit(X, y)
+    X, y = make_spiral((50, 50, 50), random_state=1)
+    assert classifiers.accuracy(X, y) == public.score(X, y) < 1
 
 
 def test_the_accuracy_noise_is_two_standard_errors_of_a_difference_plus_half_a_point():
     group = pd.DataFrame({"replicate": [0, 1, 2, 3], "test": [90.0, 92.0, 94.0, 92.0], "dataset": "iris"})
     error = np.std(group["test"], ddof=1) / 2
     assert tables.accuracy_noise(group, "test") == pytest.approx(0.5 + 2 * np.sqrt(2) * error)
+    assert tables.accuracy_noise(group[:1], "test") == 0.5
+    drawn = np.sqrt(error**2 + 92 * 8 / 200)  # 200 test rows are drawn anew
+    simulated = group.assign(dataset="synthetic")
+    assert tables.accuracy_noise(simulated, "test") == pytest.approx(0.5 + 2 * np.sqrt(2) * drawn)
+    perfect = tables.accuracy_noise(simulated.assign(test=100.0), "test")
+    assert perfect == pytest.approx(0.5 + 2 * np.sqrt(2 * 99.5 * 0.5 / 200)), "one row in error"
 
 
 def fake_rows(validation, **columns):
     """Results of two folds of one solver on iris, with a small difference between the folds."""
-    records = [
+    same = {"seconds": 1.0, "iterations": 10, "objective": 0.1, "loss": 0.1}
+    return pd.DataFrame(
         dict(zip(KEYS, ("crossval", "paper", "iris", "mm", fold, s), strict=True))
-        | {"validation": v + 0.5 * fold, "seconds": 1.0, "iterations": 10, "objective": 0.1, "loss": 0.1}
+        | {"validation": v + 0.5 * fold, **same}
         | {name: values[place] for name, values in columns.items()}
         for place, (s, v) in enumerate(validation.items())
         for fold in (0, 1)
-    ]
-    return pd.DataFrame(records)
+    )
 
 
-def test_ties_go_to_the_sparser_classifier():
-    rows = fake_rows({0.0: 90, 0.25: 95, 0.5: 95, 0.75: 80})
-    assert tables.selected(rows) == 0.5
-    rows["solver"] = "l1r"
-    assert tables.selected(rows) == 0.25  # the smaller C
-
-
-def test_table_3_sums_along_the_path_and_averages_over_folds():
+def test_table_3_sums_along_the_path_averages_over_folds_and_has_the_sparser_of_ties():
     (line,) = tables.table3(fake_rows({0.0: 90, 0.25: 96, 0.5: 80}, test=[70, 81, 60]), "paper")
-    assert line.parameter.value == 25
-    assert line.entries["iterations"].value == 30
-    assert line.entries["test"].value == 81
-    assert line.entries["validation"].value == 96.25
+    assert (line.parameter.value, line.entries["iterations"].value) == (25, 30)
+    assert (line.entries["test"].value, line.entries["validation"].value) == (81, 96.25)
     assert line.entries["test"].printed == 81.66
-    assert line.entries["test"].differs  # by 0.66 points, where folds agree
-    assert not line.entries["validation"].differs
-    assert not line.parameter.differs
+    cells = (line.entries["test"], line.entries["validation"], line.parameter)
+    assert [cell.differs for cell in cells] == [True, False, False]  # by 0.66 points, where folds agree
+    rows = fake_rows({0.0: 90, 0.25: 95, 0.5: 95, 0.75: 80})
+    assert [tables.selected(rows.assign(solver=name)) for name in ("mm", "l1r")] == [0.5, 0.25]
 
 
 def test_exchange_is_compared_by_the_loss_because_its_objective_has_a_ridge():
     rows = fake_rows({0.0: 90, 0.25: 96}, test=[70, 81], loss=[0.2, 0.3])
     for solver in ("mm", "exchange"):
         (line,) = tables.table3(rows.assign(solver=solver), "paper")
-        assert line.entries["loss"].value == 0.3
-        assert ("objective" in line.entries) == (solver == "mm")
+        assert (line.entries["loss"].value, "objective" in line.entries) == (0.3, solver == "mm")
 
 
 def line(solver, test=80.0, seconds=2.0, printed=None, validation=None, dataset="iris"):
-    entries = {
-        "test": tables.Entry(test, 0.5, printed),
-        "validation": tables.Entry(test if validation is None else validation),
-        "seconds": tables.Entry(seconds),
-    }
+    entries = {"test": tables.Entry(test, 0.5, printed), "seconds": tables.Entry(seconds)}
+    entries["validation"] = tables.Entry(test if validation is None else validation)
     return tables.Line(dataset, solver, tables.Entry(25.0), entries)
 
 
@@ -127,28 +151,45 @@ def test_differences_are_grouped_by_their_reasons(monkeypatch):
     monkeypatch.setattr(tables, "REASONS", [known])
     lines = [line("mm", 84, 2, 81), line("sd", 81, 2, 81.3), line("l1r", 90, 2, 80), line("exchange", 85)]
     found = tables.reasons({"table4": lines, "table3": [line("sd", 79, 2, 81.3)]})
-    assert found == [
-        (["Table 4, iris, MM: test 84 against 81", "Table 3, iris, SD: test 79 against 81.3"], "The split."),
-        (["Table 4, iris, L1R: test 90 against 80"], tables.UNKNOWN),
-    ]
+    texts = ["Table 4, iris, MM: test 84 against 81", "Table 3, iris, SD: test 79 against 81.3"]
+    other = ["Table 4, iris, L1R: test 90 against 80"]
+    assert found == [(texts, "The split."), (other, tables.UNKNOWN)]
 
 
 def test_the_verdict_counts_agreements_and_compares_times():
-    lines = [
-        line("mm", 80, 8, 80.2),
-        line("sd", 79, 4, 85),
-        line("exchange", 82, 2),
-        line("mm", 90, 12, 90.1, dataset="spiral"),
-        line("exchange", 80, 3, dataset="spiral"),
-    ]
-    verdict = Verdict(Settings(), lines)
-    text = " ".join(verdict.sentences())
+    lines = [line("mm", 80, 8, 80.2), line("sd", 79, 4, 85), line("exchange", 82, 2)]
+    lines += [line("mm", 90, 12, 90.1, dataset="spiral"), line("exchange", 80, 3, dataset="spiral")]
+    text = " ".join((verdict := Verdict(Settings(), lines)).sentences())
     assert text.startswith("Of the paper's 3 printed test accuracies of MM and SD on these data, 2 agree")
     assert "computes the whole path 4 times as fast" in text
     assert "at least as well on 1 of 2" in text
     assert verdict.duels[0].gain == 2.0  # over mm, the better of the two
     slow = Verdict(Settings(), [line("mm", 95, 1), line("exchange", 96, 4)])
     assert "computes the whole path 4 times more slowly" in slow.sentences()[-1]
+
+
+def test_parts_of_the_report_are_shown_if_there_are_rows_for_them():
+    table = "table3 table4 figure3 "
+    for ran, shown in (
+        ("", ""), ("sensitivity iris", "figure1"), ("recovery 60x80", "figure2"),
+        ("crossval iris", table), ("crossval synthetic", table + "table2"),
+    ):  # fmt: skip
+        rows = pd.DataFrame([ran.split()] if ran else [], columns=["experiment", "dataset"])
+        found = {part for part in PARTS if report._has_rows(part, rows)}
+        assert found == {"descent", "figureS1", "figureS2", *shown.split()}
+
+
+def test_the_figure_of_a_run_of_mm_shows_each_step(monkeypatch):
+    iris = protocol.read("iris", "paper", 0)._replace(train=np.arange(100))
+    monkeypatch.setattr(protocol, "read", lambda *names: {("synthetic", "paper", TINY.seed): iris}[names])
+    axes = report.figures.figure_descent(None, TINY).axes
+    problem = Classifiers("iris", protocol.whole(iris).X[:100], iris.y[:100], np.inf, TINY)
+    (((solution,),),) = [[*problem.solve(MM(trace="steps", ending="projection"), [[2]])]]
+    assert axes[0].get_title() == f"stalled after {len(solution.trace)} values of rho"
+    steps = [step for record in solution.trace for step in record.steps]
+    for ax, name in zip(axes, ("objective", "gradient_sq", "distance_sq"), strict=True):
+        assert [getattr(step, name) for step in steps] in [[*one.get_ydata()] for one in ax.lines]
+        assert ax.get_yscale() == "log"
 
 
 def test_a_tie_between_mm_and_sd_goes_to_the_faster():

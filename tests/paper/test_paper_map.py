@@ -3,11 +3,10 @@
 python tests/paper/test_paper_map.py   # rewrites the table of docs/idea/paper_map.md
 """
 
-import importlib
 import re
 from pathlib import Path
+from pydoc import locate
 
-import kmargin
 from kmargin.paper.report import PAPER_MAP, heading
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "idea" / "paper_map.md"
@@ -26,20 +25,10 @@ def table():
     return "\n".join(lines)
 
 
-def find(dotted):
-    """The object of a name below `kmargin`: modules as far as they go, attributes from there."""
-    found, parts = kmargin, dotted.split(".")
-    for at, part in enumerate(parts):
-        if not hasattr(found, part):
-            importlib.import_module(".".join(["kmargin", *parts[: at + 1]]))
-        found = getattr(found, part)
-    return found
-
-
 def test_every_function_of_the_map_is_there():
     for item in PAPER_MAP:
         assert item.functions
-        assert all(callable(find(name)) for name in item.functions), item
+        assert all(callable(locate(f"kmargin.{name}")) for name in item.functions), item
 
 
 def test_every_number_of_the_paper_is_on_the_map():
