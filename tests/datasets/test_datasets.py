@@ -92,8 +92,8 @@ def test_frames_carry_the_same_numbers(cache, monkeypatch):
     np.testing.assert_array_equal(iris.data.to_numpy(), X)
     np.testing.assert_array_equal(iris.target.to_numpy(dtype=str), y)
     assert iris.frame.columns.tolist() == [*iris.data.columns, "target"] == [*iris.feature_names, "target"]
-    both = zip(datasets.load_iris(return_X_y=True, as_frame=True), (iris.data, iris.target), strict=True)
-    assert all(one.equals(other) for one, other in both)
+    data, target = datasets.load_iris(return_X_y=True, as_frame=True)
+    assert all(one.equals(other) for one, other in ((data, iris.data), (target, iris.frame["target"])))
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pandas"):
         datasets.load_iris(as_frame=True)
@@ -275,6 +275,7 @@ def test_simulations_may_have_features_of_one_kind_only():
 
 
 def test_effects_of_the_hyperplane_are_large_and_of_either_sign():
+    assert datasets.make_sparse_hyperplane(return_coef=True)[2].nonzero()[0].shape == (50,)
     X, y, coef = datasets.make_sparse_hyperplane(50, 300, 200, random_state=0, return_coef=True)
     effects = coef[coef != 0]
     assert 2 <= np.abs(effects).min() < 2.2 < 9.8 < np.abs(effects).max() <= 10

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import combinations, pairwise
 from types import SimpleNamespace
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,13 +21,13 @@ from kmargin import MM, SD, KernelSparseSVC, KernelSparseSVCCV, SparseSVC, Spars
 from kmargin.displays import CoefficientDisplay, ConvergenceDisplay, CVScoreDisplay, SparsityPathDisplay
 from kmargin.displays.common import plain, shorten
 
-matplotlib.use("Agg")
+plt.switch_backend("Agg")
 
 
 @pytest.fixture(autouse=True)
 def close_figures():
     yield
-    matplotlib.pyplot.close("all")
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ REFUSED = [  # the method, its argument, the exception and its message
     (CVScoreDisplay.from_estimator, "single", TypeError, "needs a SparseSVCCV or Kernel.* has scores"),
     (ConvergenceDisplay.from_estimator, "single", ValueError, "has no trace: it was found by swapping"),
     (ConvergenceDisplay.from_solution, 3, TypeError, "from_solution was given int"),
-    (partial(CoefficientDisplay.from_estimator, ax=3), "single", TypeError, "ax=3 is not a matplotlib Axes"),
+    (partial(CoefficientDisplay.from_estimator, ax=Figure()), "single", TypeError, r"ax=.* is not a matpl"),
     (partial(SparsityPathDisplay.from_path, machine=3), "path", ValueError, "machine=3 is not one of the 3"),
     (partial(SparsityPathDisplay.from_path, machine="1 vs 3"), "path", ValueError, "'1 vs 3' is not one"),
     (partial(SparsityPathDisplay.from_path, feature_names="abc"), "path", ValueError, "'abc' is not a list"),
@@ -252,8 +252,7 @@ def test_tick_labels_of_k_include_both_ends_and_do_not_overlap(ks, expected):
 
 @pytest.mark.parametrize(("chosen", "side"), [(2, "left"), (3, "left"), (5, "right"), (9, "right")])
 def test_the_chosen_k_is_marked_and_accuracies_are_in_per_cent(chosen, side):
-    error = np.full(4, 0.001)
-    display = CVScoreDisplay([5, 2, 9, 3], [0.61, 0.6, 0.605, 0.6], error, chosen, "accuracy").plot()
+    display = CVScoreDisplay([5, 2, 9, 3], [0.61, 0.6, 0.605, 0.6], np.ones(4), chosen, "accuracy").plot()
     (note,) = display.ax_.texts
     assert (note.get_text(), note.get_ha(), note.xy[0]) == (f"k = {chosen}, chosen", side, chosen)
     _, line, ring = display.ax_.lines
