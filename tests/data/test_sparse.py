@@ -33,21 +33,17 @@ def assert_same(dense, sparse):
 
 
 ESTIMATORS = {
-    "default": SparseSVC(k=5),
-    "one versus rest": SparseSVC(k=5, multi_class="ovr"),
+    "default": SparseSVC(k=5), "one versus rest": SparseSVC(k=5, multi_class="ovr"),
     "no intercept": SparseSVC(k=5, fit_intercept=False),
-    "class weights": SparseSVC(k=5, class_weight="balanced"),
-    "all": SparseSVC(k="all"),
-    "none": SparseSVC(k=0),
-    "no ridge": SparseSVC(k=3, C=np.inf),
-    "sd": SparseSVC(k=5, solver="sd"),
+    "class weights": SparseSVC(k=5, class_weight="balanced"), "all": SparseSVC(k="all"),
+    "none": SparseSVC(k=0), "no ridge": SparseSVC(k=3, C=np.inf), "sd": SparseSVC(k=5, solver="sd"),
     "polished": SparseSVC(k=5, solver=SD(polish=True)),
     "all swaps": SparseSVC(k=3, solver=Exchange(effort="thorough")),
     "cv": SparseSVCCV(ks=[10, 3, 1], Cs=(0.1, 1.0), cv=3),
     "standardized": SparseSVCCV(ks=[10, 3, 1], cv=3, standardize=True),
     "scaled only": SparseSVCCV(ks=[10, 3, 1], cv=3, standardize=True, fit_intercept=False),
     "sd, standardized": SparseSVCCV(ks=[10, 3], cv=3, standardize=True, solver="sd"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -16,6 +16,7 @@ from kmargin.core.problem import ArrayProblem
 from kmargin.data.design.dense import DenseDesign
 
 QUICK = {"exchange": Exchange(), "mm": MM(max_outer=20, max_inner=50), "sd": SD(max_outer=20, max_inner=50)}
+QUICK["polished"] = MM(max_outer=20, max_inner=50, polish=True)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,7 @@ class TestKeepAndAvoid:
 
 class TestSigns:
     @pytest.mark.parametrize("n_classes", [2, 4])
-    @pytest.mark.parametrize("solver", ["exchange", "mm"])
+    @pytest.mark.parametrize("solver", ["exchange", "mm", "polished"])
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_coefficients_have_their_signs(self, data, n_classes, solver):
         X, y = data

@@ -52,20 +52,13 @@ def is_right(name, value):
 
 # everything public that takes parameters, and arguments that are right
 RIGHT = {
-    SparseSVC: {"k": 2},
-    SparseSVCCV: {"ks": [2, 1], "cv": 2},
-    KernelSparseSVC: {"k": 2},
-    KernelSparseSVCCV: {"ks": [2, 1], "cv": 2},
-    kmargin.StabilitySelection: {"n_pairs": 2},
-    MM: {},
-    SD: {},
-    Exchange: {},
-    kmargin.sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
+    SparseSVC: {"k": 2}, SparseSVCCV: {"ks": [2, 1], "cv": 2}, KernelSparseSVC: {"k": 2},
+    KernelSparseSVCCV: {"ks": [2, 1], "cv": 2}, kmargin.StabilitySelection: {"n_pairs": 2}, MM: {}, SD: {},
+    Exchange: {}, kmargin.sparse_svm_path: {"X": X, "y": Y, "ks": [2]},
     kmargin.honest_score: {"model": SparseSVC(2), "X": X, "y": Y, "cv": 2},
     kmargin.stability_bounds: {"n_features": 10, "q": 2, "threshold": 0.9},
-    kmargin.stability_k: {"n_features": 10},
-    kmargin.stability_C: {"n_samples": 20, "n_features": 10},
-}
+    kmargin.stability_k: {"n_features": 10}, kmargin.stability_C: {"n_samples": 20, "n_features": 10},
+}  # fmt: skip
 
 
 def use(target, **given):

@@ -68,6 +68,7 @@ def test_weights_count_in_fitting_and_scoring(data, rng, multi_class, unit):
     weights = unit * rng.integers(0, 3, len(y))
     Cs = [C / unit for C in CS]
     settings = {"ks": KS, "Cs": Cs, "multi_class": multi_class, "class_weight": "balanced"}
+    settings |= {"standardize": True}  # by the sample weights alone, not by those of classes
     found = SparseSVCCV(cv=2, **settings).fit(*collect(X, y, weights))
     expected = SparseSVCCV(cv=list(splits(y, 2)), **settings).fit(X, y, weights)
     for name in ("mean_test_score", "se_test_score"):

@@ -116,6 +116,9 @@ def test_mm_step_solves_the_normal_equations_of_every_binary_problem(penalised, 
         right = X.T @ (problem.weights * z) / len(X) + b_sq * projected[m]
         right += problem.lam * penalised.ridge_center(beta)[m]
         np.testing.assert_allclose(matrix @ new[m], right, atol=1e-10)
+    assert (
+        penalised.objective(new, RHO) <= penalised.surrogate(new, beta, RHO) <= penalised.objective(beta, RHO)
+    )
 
 
 def test_sd_step_minimises_the_surrogate_along_the_gradient(penalised, rng):

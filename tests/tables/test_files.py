@@ -141,6 +141,20 @@ def data(tmp_path, monkeypatch, undrawn):
 FIT = ["fit", "data.csv", "--target", "outcome", "--k", "2", "--C", "1", "--cv", "2", "--pairs", "0"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL on Windows")
+def test_a_killed_fit_leaves_the_old_results_or_none_and_the_next_is_whole(data):
+    assert CliRunner().invoke(app, FIT).exit_code == 0
+    folder = data / "data-kmargin"
+    for call, left in (("fsync", content_of(folder)), ("replace", {})):  # while files are written, and moved
+        code = (
+            f"import os; from kmargin.cli import main; os.{call} = lambda *_: os.kill(os.getpid(), 9); main()"
+        )
+        done = subprocess.run([sys.executable, "-c", code, *FIT, "--kernel", "rbf", "-q"])
+        assert (done.returncode, content_of(folder)) == (-signal.SIGKILL, left)
+    assert CliRunner().invoke(app, [*FIT, "--kernel", "rbf"]).exit_code == 0
+    assert sorted(os.listdir(folder)) == ["model.kmargin", "points.csv", "predictions.csv", "report.html"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limits on Windows")
 def test_files_that_may_not_grow_get_a_sentence_and_leave_the_old_ones(data, monkeypatch):
     """A real error of the system, as on a full disk."""
