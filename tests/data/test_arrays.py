@@ -98,20 +98,18 @@ CASES = {
     "a weak ridge": (noisy, {"k": 4, "C": 100.0, "solver": FAST}),
     "a strong ridge": (noisy, {"k": 4, "C": 1e-3, "solver": FAST}),
     "no intercept": (noisy, {"k": 4, "fit_intercept": False, "solver": FAST}),
-    "all features": (noisy, {"k": "all", "solver": FAST}),
-    "no feature": (noisy, {"k": 0, "solver": FAST}),
+    "all features": (noisy, {"k": "all", "solver": FAST}), "no feature": (noisy, {"k": 0, "solver": FAST}),
     "balanced": (noisy, {"k": 4, "class_weight": "balanced", "solver": FAST}),
     "one versus one": (three_classes, {"k": 3, "class_weight": {5: 2.0}, "solver": FAST}),
     "one versus rest": (three_classes, {"k": 3, "multi_class": "ovr", "solver": FAST}),
     "two jobs": (three_classes, {"k": 3, "n_jobs": 2, "shared": False, "solver": FAST}),
     "whole numbers": (lambda: (three_classes()[0].astype(int), three_classes()[1]), {"k": 3, "solver": FAST}),
-    "wide": (wide, {"k": 6, "C": 0.1, "solver": FAST}),
-    "sd": (noisy, {"k": 4, "solver": "sd"}),
+    "wide": (wide, {"k": 6, "C": 0.1, "solver": FAST}), "sd": (noisy, {"k": 4, "solver": "sd"}),
     "sd, polished": (noisy, {"k": 3, "solver": SD(max_outer=15, max_inner=40, polish=True)}),
     "sd, no intercept": (noisy, {"k": 4, "fit_intercept": False, "solver": FEW_STEPS}),
     "sd, one versus one": (three_classes, {"k": 3, "class_weight": {5: 2.0}, "solver": FEW_STEPS}),
     "sd, wide": (wide, {"k": 6, "C": 0.1, "solver": FEW_STEPS}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

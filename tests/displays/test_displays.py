@@ -164,7 +164,7 @@ REFUSED = [  # the method, its argument, the exception and its message
     (ConvergenceDisplay.from_estimator, "single", ValueError, "has no trace: it was found by swapping"),
     (ConvergenceDisplay.from_solution, 3, TypeError, "from_solution was given int"),
     (partial(CoefficientDisplay.from_estimator, ax=Figure()), "single", TypeError, r"ax=.* is not a matpl"),
-    (partial(SparsityPathDisplay.from_path, machine=3), "path", ValueError, "machine=3 is not one of the 3"),
+    (partial(SparsityPathDisplay.from_path, machine=3), "path", ValueError, "=3 is not one of .*'1 vs 2'.$"),
     (partial(SparsityPathDisplay.from_path, machine="1 vs 3"), "path", ValueError, "'1 vs 3' is not one"),
     (partial(SparsityPathDisplay.from_path, feature_names="abc"), "path", ValueError, "'abc' is not a list"),
     (partial(CoefficientDisplay.from_estimator, feature_names="ab"), "single", ValueError, "'ab' is not a"),

@@ -86,11 +86,14 @@ def test_labels_are_permuted_with_their_groups(dataset):
         assert all(len(set(y[patient == PATIENTS])) == 1 for patient in range(20))
 
 
-def test_labels_that_differ_within_groups_are_permuted_within_each():
-    labels, groups = np.arange(60), np.arange(60) // 20
-    permuted = permute_labels(labels, groups, np.random.default_rng(0))
-    np.testing.assert_array_equal(permuted // 20, groups)
-    assert (permuted != labels).reshape(3, 20).any(axis=1).all()
+def test_labels_that_differ_within_groups_are_permuted_within_and_among_groups_of_a_size():
+    labels, groups = np.arange(60), np.repeat([2, 0, 1, 3], [20, 20, 15, 5])
+    permuted = permute_labels(labels, groups, np.random.default_rng(1))
+    np.testing.assert_array_equal(groups[permuted], np.repeat([0, 2, 1, 3], [20, 20, 15, 5]))
+    assert all((np.diff(permuted[groups == group]) < 0).any() for group in range(4))
+    labels, pairs = np.arange(80) // 2 % 2, np.arange(80) // 2
+    labels[1] = 1  # one patient with both labels: those of the others move, too
+    assert np.mean(permute_labels(labels, pairs, np.random.default_rng(0)) != labels) > 0.25
 
 
 ROWS, YES = np.arange(60), (FRAME["outcome"] == "yes").to_numpy().astype(int)

@@ -352,6 +352,9 @@ def test_the_largest_k_listed_is_noted_where_it_scores_best(ks, is_noted):
     settings = Settings(ks=ks, Cs=[0.1], cv=3, pairs=0, repeats=1)
     notes = " ".join(analyse(prepare(Table(make_table()), Roles("outcome")), settings).notes)
     assert ("The largest k of --ks, 2 of 5 features, scores best." in notes) == is_noted
+    assert "at the edge" not in notes, "there is one C"
+    notes = analyse(prepare(Table(make_table()), Roles("outcome")), replace(settings, Cs=[1e-4, 1e-5])).notes
+    assert re.search(r"C = 1e-0[45] is at the edge of what was tried. Values beyond may", " ".join(notes))
 
 
 @cache

@@ -150,15 +150,19 @@ def _check_enough(y: np.ndarray, groups: Any, n_folds: int) -> None:
 def permute_labels(
     y: np.ndarray, groups: Any, rng: np.random.RandomState | np.random.Generator
 ) -> np.ndarray:
-    """Permute the labels: among groups if each group has a single label, otherwise within each group."""
+    """Permute the labels: among groups if each group has a single label; otherwise among groups with the same
+    number of rows, as blocks, and within each group.
+    """
     if groups is None:
         return rng.permutation(y)
     _, first, codes = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
     if np.array_equal(y[first][codes], y):
         return np.asarray(rng.permutation(y[first])[codes])
-    permuted = y.copy()
-    for code in range(len(first)):
-        permuted[codes == code] = rng.permutation(y[codes == code])
+    permuted, ordered, sizes = y.copy(), np.argsort(codes, kind="stable"), np.bincount(codes)
+    for size in np.unique(sizes):
+        # a line of `blocks` has the indices of the rows of one group
+        blocks = ordered[sizes[codes[ordered]] == size].reshape(-1, size)
+        permuted[blocks] = [rng.permutation(labels) for labels in y[rng.permutation(blocks)]]
     return permuted
 
 
@@ -334,7 +338,8 @@ def honest_score(
     permutations : int, default=0
         How often the whole procedure is repeated with permuted labels, to compute a p-value: the probability
         of a score at least as high if labels were independent of X. If each of the `groups` has a single
-        label, labels are permuted among groups, otherwise among the rows of each group.
+        label, labels are permuted among groups; otherwise among groups with the same number of rows, the
+        labels of a group together, and among the rows of each group.
     confidence : float, default=0.95
         Confidence level of the interval.
     sample_weight : array-like or None

@@ -230,12 +230,15 @@ def analyse(dataset: Dataset, settings: Settings) -> Analysis:
     if is_listed and choice.table.rises_to_the_largest_k and choice.table.ks[0] < search.n_available:
         largest = f"{max(settings.ks)} of {search.n_available:,} {search.unit_label}, scores best"
         search.notes.append(f"The largest k of --ks, {largest}. Add larger ones: they may do better.")
+    if len(choice.table.Cs) > 1 and choice.C in (choice.table.Cs[0], choice.table.Cs[-1]):
+        search.notes.append(
+            f"C = {choice.C:g} is at the edge of what was tried. Values beyond may do better."
+        )
     parameters = {"k": choice.k, "C": choice.C, "shared": settings.shared}
     parameters |= search.counted.request._asdict() if settings.kernel is None else {}
     model = TableModel(dataset.target, dataset.encoding, scaling, fitted, parameters, fitted.calibration_)
-    ranges = np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)])
-    seen = note_rows(dataset.X, model.used_features)
-    model = replace(model, seen=seen, ranges=ranges, id=dataset.roles.id)
+    ends = np.array([np.nanmin(dataset.X, axis=0), np.nanmax(dataset.X, axis=0)])
+    model = replace(model, seen=note_rows(dataset.X, model.used_features), ranges=ends, id=dataset.roles.id)
     with warnings.catch_warnings(action="ignore"):  # the fit of the final model has raised the same warnings
         assessment = assess(search, choice)
         neighbours = find_neighbours(search, choice, model)
