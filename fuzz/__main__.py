@@ -18,14 +18,8 @@ def main():
     options = parser.parse_args()
     if options.files:
         return int(bool(run_files(options.files, options.first, options.cases, options.seconds)))
-    results = campaign.run(
-        options.cases,
-        first=options.first,
-        jobs=options.jobs,
-        family=options.family,
-        seconds=options.seconds,
-        verbose=True,
-    )
+    named = {name: getattr(options, name) for name in ("first", "jobs", "family", "seconds")}
+    results = campaign.run(options.cases, verbose=True, **named)
     print(results.table(), results.summary(), sep="\n\n")
     return int(bool(results.failures) or results.growth() > campaign.MAX_GROWTH)
 

@@ -32,7 +32,8 @@ def typed(rng, X, narrow=0.2):
     """X in another type now and then."""
     if np.array_equal(X, np.round(X)) and np.abs(X).max(initial=0) < 1000 and rng.random() < 0.5:
         return X.astype(rng.choice([np.int64, np.int32, np.int16]))
-    if rng.random() < narrow and np.abs(X).max(initial=0) < 1e37:
+    sizes = np.abs(X).max(axis=0, initial=0)
+    if rng.random() < narrow and sizes.max(initial=0) < 1e37 and sizes[sizes > 0].min(initial=1) > 1e-30:
         return X.astype(np.float32)
     return X
 
@@ -162,9 +163,8 @@ def kernels(rng):
     if params["kernel"] == "poly":
         params["degree"] = int(rng.integers(1, 6))
         params["coef0"] = float(rng.choice([0.0, 1.0]))
-    largest = 1e30  # so that kernel values stay below 1e100, and those of polynomials below 1e15
-    if params["kernel"] == "poly":
-        largest = np.sqrt(1e3 / (params.get("gamma", 1.0) * parts["data"].shape[1]))
+    limit = 1e3 / (params.get("gamma", 1.0) * parts["data"].shape[1])
+    largest = limit**0.5 if params["kernel"] == "poly" else 1e30  # for kernel values below 1e15, or 1e100
     parts["data"] = np.clip(parts["data"], -largest, largest).astype(parts["data"].dtype)
     if params["kernel"] == "precomputed":
         Z = draw.units(parts["data"].astype(float))
