@@ -19,8 +19,7 @@ from kmargin.solvers.exchange import EFFORTS
 
 pytest_plugins = ["dask_fixtures"]
 
-# the first call of a compiled function takes as long as its compilation; examples are the same each time,
-# new ones are the business of the campaign (`make fuzz`)
+# no deadline, as first calls compile; the same examples each time: `make fuzz` draws new ones
 settings.register_profile("compiled", deadline=None, derandomize=True)
 settings.load_profile("compiled")
 

@@ -54,8 +54,7 @@ def test_selection_agrees_with_sorting_on_long_vectors(v, k, guess):
 
 
 def test_sparsity_levels_round_as_in_the_papers_tables():
-    # Tables 3 and 4: s = 30 % of 9 features is 33.33 % observed, 22.5 % of 64 is 21.88 %,
-    # 93 % of 180 is 92.78 %, 99.7 % of 500 is 99.6 %; 99.9 % of 500 keeps one feature
+    # Tables 3 and 4: s = 30 % of 9 features is 33.33 % observed, 22.5 % of 64 is 21.88 %, and so on
     assert [count_kept(0.3, 9), count_kept(0.225, 64), count_kept(0.93, 180)] == [6, 50, 13]
     assert [count_kept(0.997, 500), count_kept(0.999, 500), count_kept(0.0, 500)] == [2, 1, 500]
 

@@ -199,4 +199,4 @@ def test_messages_list_count_and_suggest():
         text = repr("a" * length)
         assert shortly("a" * length) == (text if length < 59 else f"{text[:57]}...")
     assert [validation.count(2, "class"), shortly(int), shortly("a\n b")] == ["2 classes", "int", r"'a\n b'"]
-    assert validation.suggest("mmm", ["sd", "mm"]) == " Did you mean 'mm'? Use one of 'sd', 'mm'."
+    assert validation.suggest("MM", ["sd", "mm"]) == " Did you mean 'mm'? Use one of 'sd', 'mm'."

@@ -283,7 +283,7 @@ def test_progress_is_shown_if_asked_for(data, capsys):
     [
         ({"n_pairs": 0}, "n_pairs=0 is not a number of pairs of halves. Use an integer >= 1."),
         ({"threshold": 0.5}, "threshold=0.5 is not a proportion above one half"),
-        ({"threshold": 1.01}, 'above 0.5, at most 1, or "auto"'),
+        ({"threshold": 1.01}, "above 0.5, at most 1, or leave it out"),
         ({"k": "all"}, 'k="all" keeps every feature on every half, so nothing is selected'),
         ({"k": 0}, "k=0 is not a number of features to select on each half"),
         ({"C": -1}, "C=-1 is not a positive weight of the loss"),

@@ -110,8 +110,7 @@ def test_blas_keeps_to_one_thread_in_every_worker_and_gets_its_threads_back(back
         after = Parallel()(delayed(witness_blas_threads)(pause=0.1) for _ in range(4))
     processes, counts = zip(*seen, strict=True)
     assert set(counts) == {1}
-    # On a busy machine one worker may have been told for all. Workers of multiprocessing are new each time,
-    # and have the three threads of this process; those of ray are new, too.
+    # workers of multiprocessing and ray are new each time; the former have the three threads of this process
     counted = {count for process, count in after if process in told or backend == "multiprocessing"}
     assert backend == "ray" or counted == {3}
     assert (os.getpid() in processes) == (backend in ("threading", "dask threads"))

@@ -16,8 +16,7 @@ from kmargin.data.blocks.sums import View
 N, P = 600, 12
 SIZES = (250, 0, 100, 70, 180)
 
-# A short search. Every question costs milliseconds of dask's time, whatever is asked; where it is not the
-# search that a test is about, a few questions do.
+# a short search, because every request costs milliseconds of dask's time
 SHORT = Exchange(effort="fast")
 
 

@@ -87,8 +87,8 @@ def test_patients_whose_rows_folds_would_separate_are_warned_of():
         (warning,) = warnings_of(frame, **roles)
         assert "40 different ones in 120 rows" in warning
         assert "--rows-grouped-by" in warning
-    families = FRAME.assign(patient=numbers, family=numbers // 2)
-    assert warnings_of(families, grouped_by="family", drop=["patient"]) == ()
+    families = FRAME.assign(patient=numbers, family=numbers // 2, visit=[1, 2, 3] * 40)
+    assert warnings_of(families, grouped_by="family", drop=["patient"], id="visit") == ()
 
 
 IDS = {

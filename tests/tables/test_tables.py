@@ -105,9 +105,8 @@ GZIP = gzip.compress(b"a,b\n" + b"1,2\n" * 3000, mtime=0)
 NO_NPZ = r"an npz archive: .* truncated\. Save X with numbers, a row per sample"
 CONTENTS = {
     "empty": ("a.csv", b"", "a.csv is empty"), "blank lines": ("a.csv", b"\n \n", "a.csv is empty"),
-    "no rows": ("a.csv", b"a,b,y\n", "no rows"),
     "only a separator": ("a.csv", b",\n", "a.csv has no rows of data"),
-    "one column": ("a.csv", b"a\n1\n", "only one column, 'a'"),
+    "one column": ("a.csv", b"a\n1\n", "only one column, 'a'"), "no rows": ("a.csv", b"a,b,y\n", "no rows"),
     "HTML": ("a.csv", b"<!DOCTYPE html>\n<html>", "only one column, '<!DOCTYPE html>'"),
     "a name twice": ("a.csv", b"a,b,a\n1,2,3\n", "more than one column called 'a'"),
     "a default name twice": ("a.csv", b",column 1\n1,2\n", "more than one column called 'column 1'"),
@@ -136,7 +135,8 @@ CONTENTS = {
     "npz cut at its end": ("a.npz", ARRAYS[:-100], NO_NPZ),
     "npz with a damaged array": ("a.npz", ARRAYS.replace(b"descr", b"decsr"), NO_NPZ),
     "objects": ("a.npz", as_npz(X=np.array([[{}]])), "Python objects are never opened"),
-    "no X": ("a.npz", as_npz(A=np.eye(2)), NO_NPZ), "a flat X": ("a.npz", as_npz(X=np.zeros(2)), NO_NPZ),
+    "no X": ("a.npz", as_npz(A=np.eye(2)), "a.npz has no array X, only 'A'. Save X with numbers"),
+    "a flat X": ("a.npz", as_npz(X=np.zeros(2)), NO_NPZ),
     "X of texts": ("a.npz", as_npz(X=np.full((2, 2), "1")), "Save X with numbers"),
     "a short y": ("a.npz", as_npz(X=np.eye(2), y=[1]), "y with a class for each row"),
     "few names": ("a.npz", as_npz(X=np.eye(2), feature_names=["a"]), "a name for each column of X"),
@@ -162,7 +162,7 @@ def test_a_package_that_is_missing_is_named():
 def test_arrays_may_have_no_names_and_no_classes_and_names_of_rows_in_parquet_are_a_column(tmp_path):
     (tmp_path / "a.npz").write_bytes(as_npz(X=[[1, 2], [3, 4]]))
     table = read_table(tmp_path / "a.npz")
-    assert (table.frame.to_dict("list"), table.target) == ({"f1": [1, 3], "f2": [2, 4]}, None)
+    assert (table.frame.to_dict("list"), table.target) == ({"x0": [1, 3], "x1": [2, 4]}, None)
     frame = pd.DataFrame({"a": [1, 2]})
     for names, given in ((["who"], ["who", "a"]), ([None], ["a"]), (["b", None], ["b", "level_1", "a"])):
         index = pd.MultiIndex.from_arrays([["x", "y"]] * len(names), names=names)
@@ -368,10 +368,10 @@ def test_text_becomes_a_feature_per_value_and_new_values_are_none_of_them():
     dataset = prepare(Table(frame), Roles("outcome", encode="onehot", impute="median"))
     assert dataset.encoding.feature_names[-2:] == ["hue=blue", "hue=red"]
     np.testing.assert_array_equal(dataset.X[:3, -2:], [[0, 1], [1, 0], [0, 0]])
-    new = Table(frame.assign(hue="green"))
-    X, notes = dataset.encoding.match(new, set(dataset.encoding.columns), has_medians=True)
+    X, notes = dataset.encoding.match(Table(frame.assign(hue=["green", None] * 30)), {"hue"}, True)
     assert not X[:, -2:].any()
-    assert notes == ["Column 'hue' holds 'green', unknown to the model: taken as none."]
+    assert notes[0] == "Column 'hue' holds 'green', unknown to the model: taken as none."
+    assert notes[1:] == ["'hue' is missing in 30 of 60 rows: taken as none."]
 
 
 def test_scores_are_those_of_the_estimator_that_scales_in_each_fold():

@@ -397,7 +397,7 @@ def path_command(
 class StabilityOptions:
     """Options of `kmargin stability`: the model, the halves, and which features count as stable."""
 
-    k: int | None = option("Number of features selected on each half; default 10.")
+    k: int | None = option("Number of features selected on each half; default 10, or half of all if less.")
     C: float | None = option("Inverse strength of the ridge; the default depends on the table's size.", "-C")
     pairs: int = option("Number of pairs of halves.", default=50)
     threshold: float | None = option(

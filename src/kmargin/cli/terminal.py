@@ -187,17 +187,17 @@ def show_stability(stability: Stability) -> None:
     tell(words.plan_text(stability))
 
 
-def show_steps(steps: Iterable[Step], scoring: str, counted: str = "features") -> None:
+def show_steps(steps: Sequence[Step], scoring: str, counted: str = "features") -> None:
     """Print a row for each k of a path: scores, and what enters and leaves. `counted` is what k counts."""
     score = ["training>", "folds>"]
     if scoring != "accuracy":
         score = ["training\naccuracy>", f"{textwrap.fill(words.score_name(scoring), 14)}>"]
-    rows = []
+    rows, has_scores = [], any(step.score is not None for step in steps)
     for step in steps:
         changes = [f"+{name}" for name in step.enters] + [f"−{name}" for name in step.leaves]
         more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
         cells = [step.k, len(step.features), words.percent(step.training_accuracy)]
-        cells.append("" if step.score is None else words.score_text(scoring, step.score))
+        cells += [words.score_text(scoring, step.score)] if step.score is not None else []
         rows.append([*cells, f"{step.objective:.4g}", ", ".join(changes[:4]) + more])
     k = "k>" if counted == "features" else f"k ({counted})>"
-    show_grid([k, "features>", *score, "objective>", "enters (+), leaves (−)"], rows)
+    show_grid([k, "features>", *score[: 1 + has_scores], "objective>", "enters (+), leaves (−)"], rows)

@@ -143,7 +143,7 @@ def shortly(value: Any) -> str:
 
 def suggest(value: object, choices: Sequence[str] | dict[str, Any]) -> str:
     """Return sentences that suggest the choice most similar to an invalid value, and list all choices."""
-    close = get_close_matches(str(value), list(choices), n=1)
+    close = get_close_matches(str(value).casefold(), list(choices), n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Use one of {', '.join(map(repr, choices))}."
 

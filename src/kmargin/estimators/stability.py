@@ -364,7 +364,7 @@ class StabilitySelection(Documented, SelectorMixin, BaseEstimator):
         validation.check_choice("bound", self.bound, SelectionBounds._fields)
         check_max_false(self.max_false)
         if not (isinstance(self.threshold, str) and self.threshold == "auto"):
-            check_threshold(self.threshold, ', or "auto"')
+            check_threshold(self.threshold, ", or leave it out")
         check_model(self.estimator, self.k, self.C)
         validation.check_n_jobs(self.n_jobs)
         validation.check_verbose(self.verbose)

@@ -275,14 +275,15 @@ def all_features_text(analysis: Analysis) -> str:
     if cost is None:
         return ""
     n_all = analysis.dataset.counted.units.n_units
+    allowed = "allowed " if n_all < len(set(analysis.dataset.counted.labels)) else ""
     reached = score_text(scoring, assessed.score + cost.value)
     amount = amount_text(scoring, cost.value)
     what = "costs" if cost.value > 0 else "gains"
     if amount.startswith("0 ") or not amount.strip("0."):
         what, amount = "changes", "nothing"
     return (
-        f"All {n_all:,} {analysis.unit_label} reach {reached} on the same folds, with the ridge penalty "
-        f"alone; using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
+        f"All {n_all:,} {allowed}{analysis.unit_label} reach {reached} on the same folds, with the ridge "
+        f"penalty alone; using fewer {what} {amount} (standard error {error_text(scoring, cost.error)})."
     )
 
 
@@ -291,13 +292,14 @@ def groups_text(analysis: Analysis) -> str:
     results, by = results_by_group(analysis), analysis.dataset.roles.grouped_by
     if not results:
         return ""
+    count_by = "Intervals count groups, not rows."
     if len(results) <= MAX_NAMES:
         each = ", ".join(f"{r.name} {percent(r.correct.value)} of {count(r.n_rows, 'row')}" for r in results)
-        return f"Accuracy by {by}: {each}."
+        return f"Accuracy by {by}: {each}. {count_by}"
     low, middle, high = np.quantile([r.correct.value for r in results], [0.25, 0.5, 0.75])
     return (
         f"Accuracy within the {len(results):,} groups by {by}: median {percent(middle)}, half of them "
-        f"between {percent(low)} and {percent(high)}."
+        f"between {percent(low)} and {percent(high)}. {count_by}"
     )
 
 

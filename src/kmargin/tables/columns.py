@@ -56,9 +56,8 @@ def check_missing(frame: pd.DataFrame, advice: str) -> None:
     """Raises InputError if values are missing; its message ends with the sentence `advice`."""
     missing = frame.isna().sum().sort_values(ascending=False, kind="stable")
     if missing.any():
-        columns = listing(list(missing.index[missing > 0]))
         total = count(int(missing.sum()), "missing value")
-        raise InputError(f"The table has {total}, in {columns}. {advice}")
+        raise InputError(f"The table has {total}, in {listing(missing.index[missing > 0])}. {advice}")
 
 
 def check_finite(frame: pd.DataFrame) -> None:
@@ -158,6 +157,8 @@ class Encoding:
                 frame[name] = _numbers_of(frame[name])
             elif new := sorted({*to_texts(frame[name])} - {None, *self.categories[name]}):
                 notes.append(f"Column {name!r} holds {listing(new)}, unknown to the model: taken as none.")
+            if name in self.categories and (n_gaps := int(frame[name].isna().sum())):
+                notes.append(f"{name!r} is missing in {n_gaps} of {count(len(frame), 'row')}: taken as none.")
         if not has_medians:
             check_missing(frame, "Fill in values, or fit again with --impute median.")
         check_finite(frame)
@@ -315,7 +316,8 @@ def count_features(encoding: Encoding, roles: Roles) -> CountedFeatures:
     def find(wanted: Sequence[str], option: str) -> list[int]:
         for name in wanted:
             if name not in places:
-                raise InputError(f"{option} names {name!r}, which is not a feature. {nearest(name, places)}")
+                hint = "Do not --drop it." if name in roles.drop else nearest(name, places)
+                raise InputError(f"{option} names {name!r}, which is not a feature. {hint}")
         return [int(place) for name in wanted for place in places[name]]
 
     signs: dict[int, str] = {}

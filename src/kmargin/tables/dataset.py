@@ -89,7 +89,7 @@ def prepare(table: Table, roles: Roles) -> Dataset:
     warnings = (
         *pitfalls.warn_of_lone_features(X, y, encoding),
         *pitfalls.warn_of_batches(frame.drop(columns={target, roles.grouped_by} - {None}), y),
-        *pitfalls.warn_of_shared_values(frame.drop(columns=target), roles.id, groups),
+        *pitfalls.warn_of_shared_values(frame.drop(columns=target), roles.grouped_by or roles.id, groups),
         *pitfalls.warn_of_repeated_rows(repeats, y),
     )
     id = roles.id
@@ -120,7 +120,7 @@ def _check_roles(table: Table, roles: Roles) -> str:
             raise InputError(f"--{option} {value} is not known. Use --{option} {choice}.")
     columns, target = table.frame.columns, roles.target or table.target
     if target is None:
-        raise InputError(f"Name the column to predict with --target. {nearest('', columns)}")
+        raise InputError(f"Name the column to predict with --target. The table has {listing(columns, 8)}.")
     if target not in columns:
         hint = explain_transposed(table.frame, [target]) or nearest(target, columns)
         if table.row_names is not None:  # as after --transpose: such tables seldom have a target
@@ -149,14 +149,13 @@ def _read_weights(column: pd.Series, name: str) -> Vector:
 
 def _read_groups(column: pd.Series, notes: list[str]) -> tuple[Indices, np.ndarray]:
     """Return for each row the number and the name of its group; raise InputError for missing values."""
-    name, n_missing = column.name, int(column.isna().sum())
-    if n_missing:
-        found = f"--rows-grouped-by: column {name!r} has {count(n_missing, 'missing value')}"
+    if n_missing := int(column.isna().sum()):
+        found = f"--rows-grouped-by: column {column.name!r} has {count(n_missing, 'missing value')}"
         raise InputError(f"{found}. Fill in values; give a row that belongs to no other a value of its own.")
     texts = to_texts(column).astype(str)
     names, groups = np.unique(texts, return_inverse=True)
-    formed = f"{len(groups):,} rows form {len(names):,} groups by {name!r}"
-    notes.append(f"{formed}, which stay together in folds and halves. Intervals count groups, not rows.")
+    formed = f"{len(groups):,} rows form {len(names):,} groups by {column.name!r}"
+    notes.append(f"{formed}, which stay together in folds and halves.")
     return groups, texts
 
 

@@ -139,8 +139,7 @@ def to_table_model(model: Any, target: str) -> TableModel:
     if classes.dtype.kind not in "Uifb":
         raise InputError(f"Classes such as {classes[0]!r} cannot be saved. Use strings, numbers or booleans.")
     columns = getattr(steps[0], "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)])
-    is_chosen = isinstance(machine, CrossValidated)
-    k, C = (machine.k_, machine.C_) if is_chosen else (machine.k, machine.C)
+    k, C = (machine.k_, machine.C_) if isinstance(machine, CrossValidated) else (machine.k, machine.C)
     encoding, calibration = Encoding(tuple(map(str, columns))), getattr(machine, "calibration_", None)
     parameters = {"k": k if k == "all" else int(k), "C": float(C), "shared": machine.shared}
     fitted = FoldModel(decisions, classes, machine.multi_class)
@@ -196,9 +195,8 @@ def to_bytes(model: TableModel) -> bytes:
         "columns": list(model.encoding.columns),
         "categories": {column: list(values) for column, values in model.encoding.categories.items()},
     }
-    text = json.dumps(header, ensure_ascii=False, indent=1).encode()
     members = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
-    members["header"] = np.frombuffer(text, np.uint8)
+    members["header"] = np.frombuffer(json.dumps(header, ensure_ascii=False, indent=1).encode(), np.uint8)
     members["sha256"] = _digest(members)
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, **members)

@@ -43,8 +43,7 @@ def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> 
     `MAX_DOUBTFUL` other columns of distinct whole numbers are doubtful. Columns in `kept` are not returned.
     """
     found, doubtful, n_rows = [], [], len(features)
-    for name in features.columns if n_rows >= MIN_ROWS else ():
-        column = features[name]
+    for name, column in features.items() if n_rows >= MIN_ROWS else ():
         if name in kept or not _is_code(column) or column.nunique() < n_rows:
             continue
         if kind_of(column) == "text":
@@ -116,8 +115,7 @@ def has_shared_values(column: pd.Series) -> bool:
 def warn_of_shared_values(frame: pd.DataFrame, id: str | None, groups: Indices | None) -> Iterator[str]:
     """Yield a warning for each column, such as the patient, whose equal values are in different `groups`."""
     groups = np.arange(len(frame)) if groups is None else groups
-    for name in frame.columns:
-        column = frame[name]
+    for name, column in frame.items():
         if not has_shared_values(column) and not (name == id and column.duplicated().any()):
             continue
         if pd.Series(groups).groupby(column.to_numpy()).nunique().max() == 1:

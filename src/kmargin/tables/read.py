@@ -60,7 +60,8 @@ def read_table(path: str | Path, how: Reading | None = None) -> Table:
         folder = path if path.is_dir() else path.parent
         tables = sorted(p.name for p in folder.glob("*.*") if p.suffix.lower() in {*FORMATS, *PACKED})
         what = "is a folder" if path.is_dir() else "is not among the tables in its folder"
-        raise InputError(f"{path} {what}. {nearest(path.name, tables)}")
+        hint = nearest(path.name, tables) if folder.is_dir() else "That folder does not exist."
+        raise InputError(f"{path} {what}. {hint}")
     file, notes = path.name, list[str]()
     form, content = unpack(path, is_text=how.encoding is not None)
     for option, value in how._asdict().items():
@@ -129,9 +130,8 @@ def unpack(path: Path, is_text: bool) -> tuple[str, bytes]:
             archive = zipfile.ZipFile(io.BytesIO(content))
             names = [name for name in archive.namelist() if not NO_TABLE.search(name)]
             if len(names) != 1:
-                held = f"{count(len(names), 'file')}: {listing(names, 3)}"
-                advice = "Compress only the file with the table, or extract it."
-                raise InputError(f"{path.name} holds {held}. {advice}")
+                held = f"holds {count(len(names), 'file')}: {listing(names, 3)}"
+                raise InputError(f"{path.name} {held}. Compress only the file with the table, or extract it.")
             name, content = names[0], archive.read(names[0])
     suffix = Path(name).suffix
     form = FORMATS.get(suffix.lower())
@@ -405,9 +405,10 @@ def _read_npz(file: str, content: bytes) -> Table:
         "with a name for each column of X. Python objects are never opened."
     )
     with readable_as(file, "an npz archive", advice), np.load(io.BytesIO(content)) as archive:
+        if "X" not in archive:
+            raise InputError(f"{file} has no array X, only {listing(archive.files)}. {advice}")
         X = np.asarray(archive["X"] + 0)  # + 0 raises an error unless X holds numbers
-        columns = [f"f{i + 1}" for i in range(X.shape[1])]
-        columns = [*map(str, archive["feature_names"])] if "feature_names" in archive else columns
+        columns = [*map(str, archive.get("feature_names", [f"x{j}" for j in range(X.shape[1])]))]
         targets = {"y": archive["y"]} if "y" in archive else {}
         check_unique(file, [*columns, *targets])
         frame = pd.DataFrame(X, columns=columns).assign(**targets)
