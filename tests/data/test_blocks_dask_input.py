@@ -53,7 +53,7 @@ other_rows = (200, 50, 100, 70, 180)
         ((far_X.astype(object), far_y), "X has dtype object: features have to be real numbers"),
         ((frame, far_y), "X has columns that are not real numbers: 'city' ("),
         ((texts[0], far_y), "). Encode them as numbers, or leave them out."),
-        ((texts[1], far_y), "), .... Encode them as numbers, or leave them out."),
+        ((texts[1], far_y), f"'c4' ({texts[1].dtypes['c4']}), .... Encode them as numbers, or leave"),
         ((forget_sizes(far_X.T).T, far_y), "The number of columns of X is not known"),
         ((some_columns(250), far_y), "X has shape (250, 5) in block 0 (rows 0 to 249), but 12 columns were"),
         ((some_columns(0), far_y), "X has shape (0, 5) in block 1, but 12 columns were expected"),
