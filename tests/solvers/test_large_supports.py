@@ -12,7 +12,7 @@ from kmargin.core.problem import Problem
 from kmargin.solvers.refit.large import DualFit, ProductFit, conjugate_direction, take_step
 from kmargin.solvers.refit.rows import make_rows
 from kmargin.solvers.search.large_supports import LargeSupport
-from kmargin.solvers.search.swap_search import Candidate
+from kmargin.solvers.search.swap_search import Candidate, Effort
 from kmargin.solvers.solution import Regime
 
 KINDS = {"active rows": DualFit, "products": ProductFit}
@@ -189,8 +189,8 @@ def test_units_of_least_effect_and_of_largest_gain_are_scored_at_most_64_of_each
     problem = make_case([2, 1] * 70, n_samples=25, lam=0.5)
     search, units = make_search(problem, kind, range(70)), problem.units
     search.resize(70)
-    inside, outside = units.columns_of(search.support), search.outside()
-    gains, effects = np.zeros((2, 210))
+    assert search._n_trials(Effort(max_swaps=-1, max_pair_swaps=0, max_sweeps=1)) == (1, 0), "not all swaps"
+    inside, outside, (gains, effects) = units.columns_of(search.support), search.outside(), np.zeros((2, 210))
     for rows, fit in zip(search.array_rows, search.fits, strict=True):
         gains += rows.descent(fit.residual) ** 2 / (rows.variance + fit.lam)
         effects[inside] += fit.u[:-1] ** 2 * rows.variance[inside]

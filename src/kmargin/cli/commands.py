@@ -276,7 +276,7 @@ def fit_command(
 
 
 def table_name(data: Path) -> str:
-    """Return the name of a file without folder and extensions: "data" for `x/data.csv.gz`."""
+    """Return the name of a file without its folder and extensions, such as "data" for `x/data.csv.gz`."""
     name = Path(data.stem if data.suffix.lower() in PACKED else data.name)
     return name.name.removesuffix(name.suffix)
 

@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udf
 
 
 def describe_error(error: Exception) -> str | None:
-    """Return a sentence about an error that users can cause. Any other error is a bug: return None."""
+    """Return a one-sentence message for an error that users can cause or prevent; None for a bug."""
     if isinstance(error, MemoryError):
         return "not enough memory. Leave out rows or columns."
     if not isinstance(error, OSError):

@@ -89,9 +89,9 @@ SINGULAR = 1e-13
 def eliminate(
     W: Matrix, first: int, count: int, Y: Matrix, begin: int, end: int, lo: int, hi: int, upper: bool
 ) -> None:
-    """Subtract multiples of `count` <= 4 consecutive rows of Y from the rows `begin` to `end - 1` of Y.
+    """Subtract multiples of some rows of Y (first, ..., first + count - 1) from others (begin, ..., end - 1).
 
-    For begin <= i < end and lo <= l < hi, Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l] over r < count.
+    For begin <= i < end and lo <= l < hi, Y[i, l] -= sum_r W[first + r, i] * Y[first + r, l], r < count <= 4.
     If `upper` is True, the caller does not need entries with l < i, and most of them are skipped. This is the
     inner step of triangular factorisations and solves. For speed, it updates two rows at a time.
     """

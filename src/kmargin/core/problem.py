@@ -81,7 +81,7 @@ class BinaryProblem(ABC):
             return self.mean_loss(beta) + ridge
 
     def gradient(self, beta: Vector) -> Vector:
-        """The gradient of the objective with respect to beta."""
+        """The gradient of `loss`, with respect to the coefficients and the intercept."""
         gradient = self.loss_gradient(beta)
         self.coefficients(gradient)[:] += self.lam * self.coefficients(beta)
         return gradient

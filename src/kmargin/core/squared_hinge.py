@@ -116,10 +116,10 @@ def gradient(decision: Vector, y: Vector, weights: Vector, margin: Any = 1.0) ->
 
 
 def shifted_response(decision: Any, y: Any, margin: Any = 1.0, xp: Any = np) -> Any:
-    """The vector z for which 1/(2n) sum_i s_i (z_i - f_i)^2 majorises the mean loss as a function of f.
+    """Return z, such that 1/(2n) sum_i s_i (z_i - f_i)^2 is nowhere below the mean loss, for any f.
 
-    f are the decision values of the n rows, and s their weights. Both functions are equal at f = `decision`.
-    If row i has loss 0 there, z_i is decision_i; otherwise z_i is the margin times the label of the row.
+    f are decision values of the n rows, s their weights. At f = `decision` the two are equal. If row i has
+    loss 0 there, z_i is decision_i; otherwise z_i is the margin times the label of the row.
     """
     return xp.where(y * decision >= margin, decision, margin * y)
 

@@ -148,8 +148,8 @@ class LinearClassifier(FeatureSelector):
     def _assess(
         self, X: Any, y: Any, sample_weight: Any, blueprint: LinearBlueprint
     ) -> tuple[Vector, list[Worth]]:
-        """Return the standard deviations of all features; and, for each feature (or group) in the model, the
-        rise of the objective without it and its best replacement.
+        """Return the standard deviation of each feature of X. Also return, for each feature (or group) in the
+        model, how much the objective rises without it, and which feature would be the best in its place.
         """
         if len(self.classes_) > 2 and not self.shared:
             raise ValueError(
@@ -330,7 +330,7 @@ def sparse_svm_path(
     random_state: Any = None,
     verbose: int = 0,
 ) -> SparsityPath:
-    """Fit a model for each k, from the largest k to the smallest, each started from the previous model.
+    """Fit models for many k, from the largest to the smallest; the model of one k is a start for the next.
 
     Parameters
     ----------

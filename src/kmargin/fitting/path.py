@@ -186,7 +186,7 @@ class SparsityPath(Summarized):
         return inputs.decide(self.machines(position), self.classes.shape[0], self.multi_class)
 
     def machines(self, position: int) -> BinaryDecisions:
-        """The decision function of the model for ``ks[position]``, before binary classifiers are combined.
+        """The function that maps X to decision values of each binary classifier of the model of one k.
 
         Parameters
         ----------

@@ -247,7 +247,7 @@ def headline(analysis: Analysis) -> str:
 
 
 def evidence_numbers(analysis: Analysis) -> str:
-    """Name the measure that compares the model with guessing, and its value for both of them."""
+    """Return the name of the score that compares the model with guessing, and the scores of both, as text."""
     measure, (value, interval), guessing = analysis.assessment.evidence
     return (
         f"{MEASURE_NAMES[measure]} ({score_text(measure, value)}, 95 % interval "
@@ -325,7 +325,7 @@ def n_used(analysis: Analysis) -> int:
 
 
 def neighbour_text(analysis: Analysis, neighbour: Neighbour) -> str:
-    """Say by how much the score would change with this `neighbour`, the next smaller or larger k."""
+    """Return a sentence on the change of the score if the next smaller or larger k (`neighbour`) is used."""
     label = "training point" if analysis.model.is_kernel else analysis.unit_label.removesuffix("s")
     is_larger = neighbour.k > analysis.choice.k
     each = "" if analysis.is_shared else " for each binary classifier"

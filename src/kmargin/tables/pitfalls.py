@@ -36,7 +36,7 @@ NUMBER_LIKE = re.compile(r"[<>≤≥~]?\s*[+-]?\d+([.,]\d+)*\s*\S{0,3}")
 
 
 def find_row_names(features: pd.DataFrame, kept: set[str], notes: list[str]) -> tuple[list[str], list[str]]:
-    """Return the columns that name the rows, and those that perhaps do; add notes on both to `notes`.
+    """Return the columns that only name or number the rows, then those that may do so; add notes on both.
 
     A column names the rows if each row has a different text, mostly unlike numbers, or if each row has a
     different whole number and these are sorted, number the rows, or the column is called `id`, say. Up to

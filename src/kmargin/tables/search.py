@@ -38,7 +38,7 @@ MAX_REPLACED_UNITS = 40  # models with more features (or groups) get no drop cos
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of an analysis, most of them those of `kmargin fit`: how models are fitted and chosen."""
+    """How models of a table are fitted and chosen. Most fields are options of the command `kmargin fit`."""
 
     k: int | None = None  # number of features (groups, points) to use; None: chosen by cross-validation
     ks: Any = None  # list of values of k to try, or at most how many; None: up to 20, log-spaced

@@ -66,8 +66,8 @@ class MMStep:
 
 def sd_step(problem: PenalisedProblem, beta: Matrix, gradient: Matrix, rho: float) -> Matrix:
     """A step of Algorithm 2 (SD): minimise the surrogate (majoriser of f_rho) along the negative gradient."""
-    # Line 6 of Algorithm 2, an exact line search. In the paper the second derivative of the surrogate along
-    # the gradient g is ||X g||^2 / n + rho/(p-k+1) ||g||^2.
+    # Line 6 of Algorithm 2: the length t of the step minimises the surrogate along the gradient g. There its
+    # second derivative is ||X g||^2 / n + rho/(p-k+1) ||g||^2 in the paper; ours adds weights and the ridge.
     curvature = problem.curvature(gradient, rho)
     t = float(np.vdot(gradient, gradient)) / curvature if curvature > 0 else 0.0
     return beta - t * gradient  # line 7 of Algorithm 2: a step of length t

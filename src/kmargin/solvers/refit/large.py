@@ -44,7 +44,7 @@ def take_step(
     give_up: float,
     tol: float,
 ) -> tuple[float, float]:
-    """Choose the length of a step from coefficients w along d; return it and the objective after the step.
+    """Return the length of a step from the coefficients w in the direction d, and the objective at its end.
 
     A step of length 1 lowers the residuals by `delta`. The length is 1 if the objective then falls enough,
     else that of an exact line search. It is 0 if the predicted decrease is at most `tol` times the objective

@@ -241,7 +241,8 @@ class SwapSearch(ABC):
     def _n_trials(self, effort: Effort) -> tuple[int, int]:
         """Return how many swaps of one unit, and of two, may fail in a row, by the limits of `effort`."""
         flops = effort.flops / refit_flops(self.all_rows, self.coefs.shape[1]) if effort.flops else 0.0
-        n_singles = ALL_SWAPS if effort.max_swaps < 0 else max(1, self._fewer(effort.max_swaps), int(flops))
+        tries_all = effort.max_swaps < 0 and self.scores_all
+        n_singles = ALL_SWAPS if tries_all else max(1, self._fewer(effort.max_swaps), int(flops))
         return n_singles, max(self._fewer(effort.max_pair_swaps), int(flops)) if effort.max_pair_swaps else 0
 
     def _try(self, lose: Indices, take: Indices, give_up: float) -> bool:
